@@ -21,6 +21,8 @@ settings.load_profile("repeatable")
 # `tiny` and `planted` make the models that tests of all folders use.
 sys.path.insert(0, str(Path(__file__).parent))
 
+from toy_atlas import toy_store as toy_store  # noqa: E402
+
 _DRAW = Store._draw
 
 

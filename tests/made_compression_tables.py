@@ -18,8 +18,6 @@ from bertology.studies.designs.compression_rows import ROWS, TEACHER
 from bertology.studies.designs.scored_runs import answered
 from bertology.studies.designs.trials import split_part
 
-__all__ = ["ALONE_HALF", "CUT", "PUBLISHED", "SHAPE", "STUDENTS", "made_up", "over_tasks"]
-
 TWO = Task("two", "classification", ("no", "yes"), ("accuracy", "f1"))
 MUCH = Task("much", "regression", (), ("pearson", "spearman"))
 SHAPE = Shape(12, 12, 768, 64, 3072)

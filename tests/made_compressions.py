@@ -20,11 +20,6 @@ from bertology.train.compress.work import CompressSettings, CompressWatch, Work
 from bertology.train.history import Step
 from made_tunings import KilledError
 
-__all__ = [
-    "HELD_OUT", "ONCE", "TEXTS", "TRAIN", "applied", "clean", "job", "logits", "masked_lm",
-    "stop_at", "work",
-]  # fmt: skip
-
 TRAIN, HELD_OUT = planted.corpus(120, seed=1), planted.corpus(60, seed=2)
 TEXTS = ["the up down good up up", "a down bad", "the good down"]
 ONCE = CompressSettings(epochs=1, batch_size=16, rate=1e-3)

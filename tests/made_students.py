@@ -15,8 +15,6 @@ from bertology.train.fit import name_labels
 from bertology.train.ways import Lesson
 from made_tunings import WORDS, YES_NO, corpus
 
-__all__ = ["QUICK", "TOKENS", "asking", "batch", "lesson_of", "teacher_model", "train_data"]
-
 TOKENS = tiny.tokenizer(list(WORDS))
 QUICK = FinetuneSettings(epochs=2, batch_size=8, learning_rate=2e-3)
 

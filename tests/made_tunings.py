@@ -11,23 +11,10 @@ import torch
 import tiny
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.model.encoder import Encoder
-from bertology.train.finetune import FinetuneSettings, Step
+from bertology.train.finetune import FinetuneSettings
+from bertology.train.history import Step
 from bertology.train.starts import STARTS
 from bertology.train.tuning import TuningJob
-
-__all__ = [
-    "FAST",
-    "LENGTH",
-    "WORDS",
-    "YES_NO",
-    "KilledError",
-    "corpus",
-    "encoder",
-    "job",
-    "killed_at",
-    "same",
-    "weights",
-]
 
 WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
 YES_NO = Task("has-cat", "classification", ("no", "yes"), ("accuracy", "f1"))

@@ -17,8 +17,6 @@ from bertology.studies.designs.trials import split_part
 from bertology.studies.joins.variant_tasks import VariantTasks
 from bertology.studies.training.finetuning_variants import FinetuningVariants
 
-__all__ = ["CLAIMED", "made_up", "of_task", "over_tasks"]
-
 PLAIN_SCORE = 0.75
 TWO = Task("two", "classification", ("no", "yes"), ("accuracy", "f1"))
 TEXTS = frozenset({Field.TEXT, Field.LABEL})

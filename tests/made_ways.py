@@ -17,19 +17,6 @@ from bertology.train.tuning import TuningJob
 from bertology.train.ways import Lesson, read_ways
 from made_tunings import FAST, WORDS, encoder, job
 
-__all__ = [
-    "HEAD",
-    "ONCE",
-    "TOGETHER",
-    "by",
-    "in_layers",
-    "lesson_of",
-    "other_task",
-    "pairs",
-    "prepared",
-    "with_its_head",
-]
-
 ONCE = replace(FAST, epochs=1)
 TOGETHER = ("adapters:size=4", "layer_mix", "layer_rates:decay=0.8", "substitution")
 HEAD = {"classifier.weight", "classifier.bias"}

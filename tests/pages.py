@@ -10,8 +10,6 @@ from typing import Any
 
 from browser import Browser
 
-__all__ = ["IDLE", "WIDTHS_AND_SCHEMES", "idle", "keep", "page_state", "pick", "text", "texts"]
-
 IDLE = "document.getElementById('panes').ariaBusy === 'false'"
 WIDTHS_AND_SCHEMES = [(w, s) for w in (1280, 390) for s in ("light", "dark")]
 

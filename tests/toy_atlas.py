@@ -19,7 +19,8 @@ from bertology.results.claims import Claim, Published, Relation, Rule, Source
 from bertology.results.drawing import Drawing
 from bertology.results.known_claims import judge
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.stats import Estimate
 

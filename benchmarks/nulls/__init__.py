@@ -12,8 +12,6 @@ from bertology.results.known_claims import judge, load_claims
 from bertology.results.result import Result
 from bertology.stats import Estimate
 
-__all__ = ["ANY", "BORDER", "FAILS", "HOLDS", "Null", "at_the_truth", "judged"]
-
 # The tests make such worlds too: planted models, sentences, and runs that are made up.
 _TESTS = Path(__file__).resolve().parents[2] / "tests"
 sys.path += [str(_TESTS), str(_TESTS / "studies")]

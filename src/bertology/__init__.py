@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bertology.model.interventions import ZeroHead as ZeroHead
     from bertology.model.loading.names import steps as steps
     from bertology.model.loading.pruning import prune_heads as prune_heads
-    from bertology.model.masked_lm.scoring import cloze as cloze
+    from bertology.model.masked_lm.cloze import cloze as cloze
     from bertology.model.masked_lm.scoring import compare_pairs as compare_pairs
     from bertology.model.masked_lm.scoring import pseudo_log_likelihood as pseudo_log_likelihood
     from bertology.model.reducers.statistics import AttentionStatistics as AttentionStatistics
@@ -91,7 +91,7 @@ _HOMES = {
     "Study": "bertology.studies.study",
     "Task": "bertology.data.corpus",
     "ask": "bertology.run.asking",
-    "cloze": "bertology.model.masked_lm.scoring",
+    "cloze": "bertology.model.masked_lm.cloze",
     "compare_pairs": "bertology.model.masked_lm.scoring",
     "compress": "bertology.run.compressing",
     "distil_static": "bertology.run.distilling",

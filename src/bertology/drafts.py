@@ -19,16 +19,6 @@ from uuid import uuid4
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "alone_with",
-    "draft_folder",
-    "locked",
-    "make_readable",
-    "mend",
-    "put_in_place",
-    "remove_abandoned",
-]
-
 _YOUNG = 5.0  # seconds; a draft that was just made may not be locked yet
 
 

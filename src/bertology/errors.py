@@ -23,22 +23,6 @@ from collections.abc import Iterable
 from copy import copy
 from difflib import get_close_matches
 
-__all__ = [
-    "BertologyError",
-    "CapabilityError",
-    "DataError",
-    "InterruptedRunError",
-    "JobError",
-    "MissingExtraError",
-    "ModelError",
-    "ParameterError",
-    "ResultNotFoundError",
-    "SchemaVersionError",
-    "StoreError",
-    "UnknownNameError",
-]
-
-
 _SHOWN = 16  # names that a message lists at most
 
 

@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError, UnknownNameError
 
-__all__ = ["METRICS", "Metric", "find_metric", "judged_metric"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

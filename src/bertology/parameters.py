@@ -11,8 +11,6 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["check_parameters", "flag", "following", "option_name", "parameter"]
-
 
 def parameter(default: Any, help: str, **limits: Any) -> Any:
     """A field of a frozen dataclass: its default, its line of `--help`, and what it may be.

@@ -13,8 +13,6 @@ from typing import Any
 
 from bertology.errors import BertologyError, DataError
 
-__all__ = ["local_path", "parse_json", "read_bytes", "read_json", "read_utf8"]
-
 _LONGEST_NAME, _LONGEST_PATH = 255, 4096  # bytes, on every common disk
 _SHOWN = 60
 

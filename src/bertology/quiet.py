@@ -12,8 +12,6 @@ import os
 import sys
 import warnings
 
-__all__ = ["VERBOSE_VARIABLE", "be_verbose", "hush", "is_verbose"]
-
 VERBOSE_VARIABLE = "BERTOLOGY_VERBOSE"
 
 _ENVIRONMENT = {

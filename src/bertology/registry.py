@@ -13,8 +13,6 @@ from typing import Any, Generic, TypeVar
 
 from bertology.errors import UnknownNameError
 
-__all__ = ["Registry"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["filled", "names_in"]
-
 _NAME = re.compile(r"\{([a-z_]+)\}")
 
 

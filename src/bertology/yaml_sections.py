@@ -27,8 +27,6 @@ from bertology.yaml_patterns import filled, names_in
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["Section", "parse_list", "parse_section"]
-
 T = TypeVar("T")
 _NULL = "tag:yaml.org,2002:null"
 _TEXT = "tag:yaml.org,2002:str"

@@ -12,7 +12,8 @@ import pytest
 
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
-from bertology.model.masked_lm.scoring import cloze, compare_pairs
+from bertology.model.masked_lm.cloze import cloze
+from bertology.model.masked_lm.scoring import compare_pairs
 
 PAIRS = 8
 PARADIGMS = (

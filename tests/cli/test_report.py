@@ -19,9 +19,7 @@ from bertology.results.store import Store
 from bertology.run import measuring
 from bertology.studies import STUDIES
 from made_compressions import clean
-from toy_atlas import TUNED_A, Toy, make, toy_store
-
-__all__ = ["toy_store"]
+from toy_atlas import TUNED_A, Toy, make
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,8 @@ from bertology.errors import DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
 from bertology.results.evidence import evidence_array
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.stats import Estimate
 from bertology.studies import STUDIES

@@ -20,7 +20,8 @@ from bertology.results.measures import Measure, Tracked
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
-from bertology.run.api import ModelSource, make_session
+from bertology.run.api import make_session
+from bertology.run.loading import ModelSource
 from bertology.run.over_steps import over_steps, steps_of
 from bertology.stats import Estimate
 from bertology.studies.attention.token_classes import TokenClasses

@@ -8,8 +8,6 @@ from bertology.run import worker
 from bertology.run.engine import Advance, Inputs, JobOutcome
 from bertology.run.plan import Job
 
-__all__ = ["Shipped"]
-
 
 class Shipped:
     """Each job is written and read as for a worker, which loads all that the job names.

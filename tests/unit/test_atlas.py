@@ -40,9 +40,7 @@ from bertology.results.measures import Measure
 from bertology.results.rendering import render
 from bertology.results.store import Store
 from bertology.studies import JOINS
-from toy_atlas import EVIL, toy_store
-
-__all__ = ["toy_store"]
+from toy_atlas import EVIL
 
 
 def about(study: str) -> About:

@@ -23,9 +23,6 @@ from bertology.results.measures import LayerGrid
 from bertology.results.result import Result
 from bertology.results.store import Store
 from browser import Browser, find_browser
-from toy_atlas import toy_store
-
-__all__ = ["toy_store"]
 
 OTHER = {"name": "other", "fingerprint": "dddd", "head": "base"}
 VALUES = np.array([[1.0, 0.5, 0.25, 0.1], [0.6, 0.9, 0.3, 0.2], [0.2, 0.4, 0.7, np.nan]])

@@ -19,9 +19,7 @@ from bertology.report.atlas.page import atlas_page
 from bertology.report.latex import as_latex
 from bertology.results.store import Store
 from browser import Browser, find_browser
-from toy_atlas import EVIL, toy_store
-
-__all__ = ["toy_store"]
+from toy_atlas import EVIL
 
 AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
 READY = "document.querySelectorAll('#grid td').length === 6"

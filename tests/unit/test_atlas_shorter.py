@@ -22,9 +22,6 @@ from bertology.results.rendering import render, rendered
 from bertology.results.store import Store
 from bertology.run.progress import ProgressLines
 from browser import Browser, find_browser
-from toy_atlas import toy_store
-
-__all__ = ["toy_store"]
 
 
 def about(study: str) -> About:

@@ -20,7 +20,6 @@ from bertology.reproduce.planner import plan_paper
 
 SHAPE = Shape(layers=2, heads=2, hidden=16, head_size=8, mlp=32)
 HERE = __name__  # whose functions the papers here name
-__all__ = ["a_table"]
 
 SMALL = """\
 name: some-paper

@@ -33,7 +33,8 @@ from bertology.reproduce.report import ReproductionReport
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source
 from bertology.results.drawing import Drawing
 from bertology.results.known_claims import judge
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
 

@@ -22,12 +22,8 @@ from bertology.errors import (
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability, family_of
 from bertology.model.interventions import ZeroHead
-from bertology.model.masked_lm.scoring import (
-    Likelihood,
-    cloze,
-    compare_pairs,
-    pseudo_log_likelihood,
-)
+from bertology.model.masked_lm.cloze import cloze
+from bertology.model.masked_lm.scoring import Likelihood, compare_pairs, pseudo_log_likelihood
 
 WORDS = ["the", "cat", "cats", "dog", "sleep", "##s", "##ing", "walk", "un", "##happi", "##ly", "."]
 TEXTS = ["the cat sleeps .", "the dogs", "unhappily the cats walking .", "walk"]

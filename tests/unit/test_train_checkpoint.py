@@ -14,8 +14,9 @@ from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.errors import ModelError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import RECORD, read_record, record_of, save_checkpoint
-from bertology.train.finetune import Epoch, FinetuneSettings, History
+from bertology.train.finetune import Epoch, FinetuneSettings
 from bertology.train.fresh import Architecture, fresh_model
+from bertology.train.history import History
 
 SIZE = Architecture(layers=1, heads=2, hidden=8, max_length=16)
 TASK = Task("toy", "classification", ("no", "yes"))

@@ -19,8 +19,9 @@ from bertology.errors import (
 )
 from bertology.train.encoded import encode
 from bertology.train.evaluate import baseline, predict
-from bertology.train.finetune import FinetuneSettings, History, Step, _Trainer, finetune
+from bertology.train.finetune import FinetuneSettings, _Trainer, finetune
 from bertology.train.fresh import Architecture, fresh_model
+from bertology.train.history import History, Step
 
 SIZE = Architecture(layers=1, heads=2, hidden=16, max_length=16)
 ANIMALS = ("cat", "dog", "owl", "fox", "hen", "elk")

@@ -21,7 +21,8 @@ from bertology.errors import (
 )
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
-from bertology.train.finetune import FinetuneSettings, Step
+from bertology.train.finetune import FinetuneSettings
+from bertology.train.history import Step
 from bertology.train.starts import STARTS, begin, default_rate, find_start
 from bertology.train.tuning import TuningJob, check_apart, make_tuned, score_heads, tune
 from made_tunings import (

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "ConcordanceLine",
-    "concordance",
-    "concordance_states",
-    "sense_concordance",
-    "sense_words",
-]
-
 _POOLINGS = ("mean", "first", "last")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.choices import MostAttendedChoice
 
-__all__ = ["READINGS", "AskedBatch", "Windows", "asked_batches", "cut_documents", "linked"]
-
 READINGS = ("mentions", "words")
 """Among what the most attended word is looked for: heads of earlier mentions, all earlier words."""
 _KEPT = frozenset({

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.candidate_attention import Candidates
 
-__all__ = ["candidates_of", "form_scores", "right_over_wrong", "span_of"]
-
 Floats = NDArray[np.float64]
 Span = tuple[int, int]
 

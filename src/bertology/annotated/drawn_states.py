@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["drawn_words", "states_of_words"]
-
 
 def drawn_words(
     encoders: Sequence[Encoder], corpus: Corpus, *, most: int, seed: int, start: int = 0

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Example
     from bertology.model.encoder import Encoder
 
-__all__ = ["entity_places", "entity_states"]
-
 
 def entity_places(example: Example) -> list[tuple[int, int]]:
     """Where the entity stands in the text, as a whole word; a DataError if it does not."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Example
     from bertology.data.words.piece_words import PieceWords
 
-__all__ = ["LinkedExample"]
-
 
 @dataclass(frozen=True)
 class LinkedExample:

@@ -16,8 +16,6 @@ from bertology.data.words.piece_words import words_of_first_text
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["in_pieces", "pair_weights"]
-
 
 def in_pieces(
     encoder: Encoder, sentences: Sequence[LinkedSentence], direction: str

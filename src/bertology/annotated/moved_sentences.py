@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "FEWEST",
-    "MovedWords",
-    "ParityWords",
-    "Sentence",
-    "adjacent_pairs",
-    "drawn_sentences",
-    "has_segments",
-    "moved_words",
-    "parity_words",
-    "pool_size",
-]
-
 FEWEST = 8
 """Sentences that are needed at the least."""
 NEIGHBOURS = 2

@@ -22,8 +22,6 @@ from bertology.errors import DataError
 if TYPE_CHECKING:
     from bertology.data.corpus import Example
 
-__all__ = ["DEV", "FAR", "NEAR", "PIECES", "ROLES", "TRAIN", "WRITINGS", "Numbers", "written"]
-
 PIECES, DIGITS, SCIENTIFIC = WRITINGS = ("pieces", "digits", "scientific")
 TRAIN, DEV, NEAR, FAR = ROLES = ("train", "dev", "near", "far")
 """What is learnt from, what chooses penalty and layer, numbers within the range, larger ones."""

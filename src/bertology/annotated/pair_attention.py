@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["PairAttention", "WordPlaces", "pair_attention"]
-
 Ints = NDArray[np.int64]
 Halves = NDArray[np.float16]
 _BLOCK = 256  # texts

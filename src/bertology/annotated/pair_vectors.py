@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["Compared", "ScoredPairs", "compared_vectors", "normal_text", "scored_pairs"]
-
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 

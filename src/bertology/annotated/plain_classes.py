@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["PlainClass", "plain_classes", "role_masks", "word_pieces"]
-
 _JOINTS = "#Ġ▁"  # how pieces mark that they go on with a word, or open one
 
 

@@ -22,8 +22,6 @@ from bertology.annotated.word_labels import (
 from bertology.data.corpus import Example
 from bertology.errors import DataError
 
-__all__ = ["PROBED"]
-
 Ask = Callable[[Example, int], Labelled]
 
 

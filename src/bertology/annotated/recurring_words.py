@@ -14,15 +14,6 @@ from bertology.data.words.token_words import Keys, TokenWords, mixed, run_starts
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "Occurrences",
-    "RecurringWords",
-    "frequent_kinds",
-    "number_among",
-    "occurrences",
-    "recurring_words",
-]
-
 Ints = NDArray[np.int64]
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from bertology.data.corpus import Example
 from bertology.errors import DataError
 
-__all__ = ["SCHEMES", "RoleNumbers", "RoleScheme", "dealt", "numbered", "tree_paths"]
-
 Ints = NDArray[np.int64]
 Roles = Sequence[str]
 FEWEST = 5  # words of training sentences with a role, for it to have a vector of its own

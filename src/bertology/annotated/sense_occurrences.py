@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "Occurrence",
-    "StaticViews",
-    "found_spans",
-    "held_out_units",
-    "read_before",
-    "sense_occurrences",
-    "shown_text",
-    "span_states",
-    "span_words",
-    "static_views",
-]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Span = tuple[int, int, int]

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, UnknownNameError
 
-__all__ = ["METHODS", "Shown", "available_methods", "plane_of", "shortened", "unit_states"]
-
 Floats = NDArray[np.float64]
 Shown = tuple[str, int, int]
 """A text, and the first and the last + 1 of the characters that are meant."""

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from bertology.annotated.word_labels import Labelled, ProbedTask, sentence
 from bertology.data.corpus import Example
 
-__all__ = ["GROUPS", "SENTENCE_TASKS", "SURFACE"]
-
 SURFACE = "surface"
 GROUPS: Mapping[str, Mapping[str, str]] = {
     SURFACE: {

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["WordFillers", "sentence_vectors", "word_fillers"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["POOLINGS", "States", "Words", "room_for_states", "word_states"]
-
 Halves = NDArray[np.float16]
 Words = Sequence[Sequence[int]]
 """Numbers of words, counted through the texts of an example, for each example."""

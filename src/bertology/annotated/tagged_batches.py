@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.class_attention import Groups
 
-__all__ = [
-    "TAGGING",
-    "ClassifiedBatch",
-    "added_fields",
-    "annotated",
-    "check_tagging",
-    "classified_batches",
-    "tagging_ingredients",
-]
-
-
 TAGGING = ("auto", "gold", "bundled", "spacy", "stanza")
 """Where classes come from. "auto" is the corpus's own annotation, else the bundled tagger."""
 

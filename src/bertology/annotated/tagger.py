@@ -28,23 +28,6 @@ if TYPE_CHECKING:
 
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "ADDED",
-    "BUNDLED",
-    "RECORD",
-    "ROLES",
-    "SPACY_PIPELINE",
-    "TAGGERS",
-    "WEIGHTS",
-    "ProbeTagger",
-    "Tagger",
-    "Tags",
-    "annotate",
-    "find_tagger",
-    "keep",
-    "word_states",
-]
-
 BUNDLED = Path(__file__).parents[1] / "checkpoints" / "tagger"
 SPACY_PIPELINE = "en_core_web_sm"
 RECORD, WEIGHTS = "tagger.json", "tagger.safetensors"

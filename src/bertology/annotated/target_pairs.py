@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from bertology.annotated.sense_occurrences import Span
     from bertology.data.corpus import Corpus
 
-__all__ = ["target_texts"]
-
 
 def target_texts(corpus: Corpus) -> tuple[Corpus, Sequence[Span]]:
     """Twice as many examples, first and second texts in turn, and the target's words in each."""

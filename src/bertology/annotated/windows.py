@@ -17,8 +17,6 @@ from scipy.sparse import csr_array
 from bertology.annotated.states import Halves, States
 from bertology.data.corpus import Corpus
 
-__all__ = ["REACHES", "Windows"]
-
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 REACHES = (1, 2, 3, 4)

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from bertology.data.words.alignment import Span
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "METHODS", "ContextSums", "add_contexts", "count_words", "plain_words", "spelt",
-]  # fmt: skip
-
 METHODS = ("mean", "component")
 """A word is the mean of its states, or their first principal component."""
 _WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")

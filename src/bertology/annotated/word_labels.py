@@ -9,18 +9,6 @@ from zlib import crc32
 
 from bertology.data.corpus import Example
 
-__all__ = [
-    "COUNTED",
-    "Labelled",
-    "ProbedTask",
-    "Span",
-    "Unit",
-    "drawn_by",
-    "sentence",
-    "word",
-    "words_labelled",
-]
-
 Labels = Sequence[str | None]
 Span = tuple[int, int]
 """The first word and the one after the last."""

@@ -25,19 +25,6 @@ from bertology.annotated.states import States
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError
 
-__all__ = [
-    "FEWEST",
-    "MAIN_AUXILIARY",
-    "PLACE",
-    "PLACES",
-    "SUBJECT",
-    "TITLES",
-    "Asked",
-    "OrderQuestions",
-    "asked_of",
-    "order_questions",
-]
-
 PLACE, MAIN_AUXILIARY, SUBJECT = "place", "main-auxiliary", "subject"
 TITLES = {
     PLACE: "place in the sentence",

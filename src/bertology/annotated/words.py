@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["WordBatch", "require_offsets", "word_batches", "words_of"]
-
 
 @dataclass(frozen=True)
 class WordBatch:

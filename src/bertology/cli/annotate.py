@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
     Draw = Callable[[MapRecipe], MapPicture]
 
-__all__ = [
-    "DEFAULT_TASK",
-    "AnnotateOptions",
-    "MapDraw",
-    "add_to",
-    "annotate",
-    "labelling_of",
-    "load_corpora",
-    "login",
-]
-
 DEFAULT_TASK = (
     "grammar-entailment"  # it is bundled, and blocks are visible only in pairs of sentences
 )

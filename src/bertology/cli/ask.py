@@ -18,8 +18,6 @@ from bertology.parameters import parameter
 if TYPE_CHECKING:
     from bertology.report.reply import Reply
 
-__all__ = ["AskOptions", "add_to"]
-
 _WORDS = 3  # of each layer, in the terminal
 
 

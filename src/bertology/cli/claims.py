@@ -11,8 +11,6 @@ from bertology.cli.console import examples, say, show_table
 from bertology.cli.typer_options import argument
 from bertology.parameters import parameter
 
-__all__ = ["add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimsOptions:

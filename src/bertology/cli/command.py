@@ -19,8 +19,6 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Command", "PlainGroup", "PlainHelp", "command_line", "remember_command_line"]
-
 _LINE: ContextVar[str] = ContextVar("command_line", default="bertology")
 
 

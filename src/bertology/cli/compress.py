@@ -19,8 +19,6 @@ from bertology.parameters import flag, parameter
 if TYPE_CHECKING:
     from bertology.train.compress.compressed import Compressed
 
-__all__ = ["CompressOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CompressOptions(SourceOptions, LoadingOptions):

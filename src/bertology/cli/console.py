@@ -12,17 +12,6 @@ from bertology.errors import BertologyError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "columns_that_fit",
-    "examples",
-    "say",
-    "say_error",
-    "say_next",
-    "show_table",
-    "text_of",
-    "warn",
-]
-
 _SPACE = 3  # characters between two columns
 _WIDTH_OF_PIPES = 140  # where there is no terminal; rich's 80 columns are too few for tables
 

@@ -11,8 +11,6 @@ from bertology.cli.console import say, show_table
 from bertology.cli.option_groups import RootOptions
 from bertology.cli.typer_options import argument
 
-__all__ = ["add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetsOptions(RootOptions):

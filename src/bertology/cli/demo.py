@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.results.result import Result
     from bertology.run.progress import Progress
-    from bertology.train.finetune import Step
     from bertology.train.finetune_plan import FinetunePlan
-
-__all__ = ["DemoOptions", "add_to", "demo"]
+    from bertology.train.history import Step
 
 _STUDY = "head-ablation"
 _SENTENCES = 200  # in which heads are watched
@@ -105,7 +103,8 @@ def _show_knowledge(name: str) -> None:
     """What the model knows before fine-tuning: a masked word, and a minimal pair."""
     from bertology.data.loading import load_corpus
     from bertology.model.encoder import Encoder
-    from bertology.model.masked_lm.scoring import cloze, compare_pairs
+    from bertology.model.masked_lm.cloze import cloze
+    from bertology.model.masked_lm.scoring import compare_pairs
 
     encoder = Encoder.load(name, head="mlm", device="cpu")
     say(f"The model: {name}, {encoder.shape}", style="bold")

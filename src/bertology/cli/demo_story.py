@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
 
-__all__ = [
-    "RELATIONS",
-    "decided",
-    "links_told",
-    "lost_told",
-    "preferred",
-    "sets_told",
-    "sink_told",
-]
-
 RELATIONS = {
     "verb-subject": ("verb", "subject"),
     "verb-object": ("verb", "object"),

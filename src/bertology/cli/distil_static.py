@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from bertology.run.distilling import StaticVectors
 
-__all__ = ["DistilStaticOptions", "add_to"]
-
 _ENOUGH_PAIRS = 100  # of 2,145, so that a thousand of them that are drawn hold enough
 
 

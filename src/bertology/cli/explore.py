@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["ExploreOptions", "add_to", "explore", "load_to_show"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExploreOptions(StoreOptions, PageOptions, AnnotatorOptions, SourceOptions, DeviceOptions):

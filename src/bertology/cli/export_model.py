@@ -16,8 +16,6 @@ from bertology.parameters import flag, parameter
 if TYPE_CHECKING:
     from bertology.train.exporting import Exported
 
-__all__ = ["ExportModelOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExportModelOptions(SourceOptions, ModelOptions):

@@ -7,8 +7,6 @@ from pathlib import Path
 from bertology.cli.console import say
 from bertology.errors import StoreError
 
-__all__ = ["check_file", "write_file"]
-
 
 def check_file(given: str | None, option: str) -> None:
     """Refuse a file that cannot be written, before the work and not after."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bertology.train.records import TrainingRecord
     from bertology.train.tuned import Finetuned
 
-__all__ = ["FinetuneOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Training:

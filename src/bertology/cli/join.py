@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bertology.registry import Registry
     from bertology.studies.join import Join
 
-__all__ = ["JoinOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class JoinOptions(StoreOptions):

@@ -46,8 +46,6 @@ from bertology.quiet import be_verbose, hush, is_verbose
 if TYPE_CHECKING:
     from typer._click import Context
 
-__all__ = ["app", "main"]
-
 
 class _Cli(PlainGroup):
     """The root command: keeps the command line, and turns errors into messages."""

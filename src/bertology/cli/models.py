@@ -14,8 +14,6 @@ from bertology.cli.typer_options import argument
 from bertology.errors import ModelError
 from bertology.plain_files import read_json
 
-__all__ = ["add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelsOptions:

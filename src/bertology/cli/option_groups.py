@@ -14,22 +14,7 @@ from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
-    from bertology.run.api import ModelSource
-
-__all__ = [
-    "MODEL_HELP",
-    "AnnotatorOptions",
-    "CorpusOptions",
-    "DeviceOptions",
-    "EngineOptions",
-    "LoadingOptions",
-    "ModelOptions",
-    "PageOptions",
-    "RootOptions",
-    "SourceOptions",
-    "StoreOptions",
-    "data_words",
-]
+    from bertology.run.loading import ModelSource
 
 MODEL_HELP = "A bundled model, a folder or a Hugging Face id."
 
@@ -57,7 +42,7 @@ class ModelOptions:
 
     def model_source(self) -> ModelSource:
         """The model by name, as the options allow it to be loaded."""
-        from bertology.run.api import ModelSource
+        from bertology.run.loading import ModelSource
 
         return ModelSource(
             self.model,
@@ -128,7 +113,7 @@ class CorpusOptions(SourceOptions, _NamedCorpus):
 
     def load_corpus(self, command: str) -> Corpus | None:
         """The data that were named, if any; `command` is named in errors."""
-        from bertology.run.api import resolve_corpus
+        from bertology.run.loading import resolve_corpus
 
         if self.task is not None and self.corpus is not None:
             must = "be left out when --task is given"

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from bertology.reproduce.plan import PlanStep, ReproductionOptions, StepPlan
     from bertology.run.session import Session
 
-__all__ = [
-    "PlanOptions",
-    "StepLog",
-    "check_folder",
-    "load_encoder",
-    "reproduction_options",
-    "session_of",
-    "show_missing",
-    "show_plan",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(EngineOptions, RootOptions, LoadingOptions):

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bertology.train.pretrain.recipe import Recipe
     from bertology.train.records import TrainingRecord
 
-__all__ = ["EXAMPLE", "PretrainOptions", "add_to", "pretrain"]
-
 EXAMPLE = """\
 # A recipe for `bertology pretrain`. This one trains on sentences of the bundled grammar: it needs
 # no files and no network, and takes about a minute on two cores.

@@ -18,8 +18,6 @@ from bertology.parameters import flag, parameter
 if TYPE_CHECKING:
     from bertology.train.pruned import Pruned
 
-__all__ = ["PruneOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PruneOptions(SourceOptions, LoadingOptions):

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bertology.report.atlas.side_by_side import LeftOut
     from bertology.results.store import Store
 
-__all__ = ["ReportOptions", "add_to"]
-
 _CORPUS = "grammar"  # what --measure reads
 
 
@@ -226,7 +224,8 @@ def _check_data(options: ReportOptions) -> None:
 
 def _measure(model: str, store: Store, options: ReportOptions) -> list[LeftOut]:
     """Run quick studies on one model, or on both; what cannot be run is told, and left out."""
-    from bertology.run.api import make_session, resolve_corpus
+    from bertology.run.api import make_session
+    from bertology.run.loading import resolve_corpus
     from bertology.run.measuring import EXAMPLES, Measuring, recorded_task
 
     texts = resolve_corpus(

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.reproduce.report import ModelSummary, ReproductionReport
 
-__all__ = ["ReproduceOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceOptions(PlanOptions):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["add_to", "show_result"]
-
 _ROWS = 20
 _LONG = 40  # characters of a cell
 _INPUT = -1  # as a layer in tables

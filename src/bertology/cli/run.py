@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from bertology.results.store import Store
     from bertology.studies.study import Needs, Study
 
-__all__ = [
-    "QuestionGroup",
-    "RunOptions",
-    "TaskRunOptions",
-    "add_to",
-    "keep_joined",
-    "present",
-    "summary_line",
-]
-
 _EXAMPLE_MODEL, _EXAMPLE_TASK = "bertology-demo/model", "grammar-entailment"  # of `bertology demo`
 _TASK_HEADS = ("classification", "token-classification", "multiple-choice")
 

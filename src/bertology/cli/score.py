@@ -18,8 +18,6 @@ from bertology.parameters import parameter
 if TYPE_CHECKING:
     from bertology.train.score import Score
 
-__all__ = ["ScoreOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(SourceOptions, LoadingOptions):
@@ -59,7 +57,7 @@ def score(options: ScoreOptions) -> None:
     Beside each score stands that of a constant answer, the best that a model can do without
     looking at the text. The speed is measured after a warm-up; it holds for this machine only.
     """
-    from bertology.run.api import resolve_corpus
+    from bertology.run.loading import resolve_corpus
     from bertology.run.scoring import score as score_on
 
     check_file(options.json, "--json")

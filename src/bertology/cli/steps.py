@@ -24,8 +24,6 @@ from bertology.parameters import flag, following, parameter
 if TYPE_CHECKING:
     from bertology.studies.study import Study
 
-__all__ = ["StepsOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StepsOptions(EngineOptions, StoreOptions, CorpusOptions, DeviceOptions):
@@ -74,7 +72,8 @@ def steps(options: StepsOptions) -> None:
     again.
     """
     from bertology.cli.results import show_result
-    from bertology.run.api import ModelSource, make_session
+    from bertology.run.api import make_session
+    from bertology.run.loading import ModelSource
     from bertology.run.over_steps import over_steps
     from bertology.studies.joins.training_steps import TrainingSteps
 

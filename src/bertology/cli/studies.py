@@ -7,8 +7,6 @@ import typer
 from bertology.cli.command import Command
 from bertology.cli.console import say, show_table
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Put `studies` into the app."""

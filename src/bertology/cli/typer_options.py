@@ -21,15 +21,6 @@ from bertology.parameters import following, option_name
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "argument",
-    "given_values",
-    "in_options",
-    "options_of",
-    "pairs_of",
-    "required",
-]
-
 _LINE = 24  # characters of a line in the last column of the help, in a narrow terminal
 _SCALARS = (int, float, str)
 _KNOWN_TO_TYPER = (bool, int, float, str, Path)

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
         VerificationPart,
     )
 
-__all__ = ["VerifyOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(PlanOptions):

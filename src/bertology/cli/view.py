@@ -15,8 +15,6 @@ from bertology.cli.typer_options import argument, required
 from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.parameters import flag, parameter
 
-__all__ = ["ViewOptions", "add_to"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions(DeviceOptions):

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from bertology.data.corpus import Example
 from bertology.errors import DataError
 
-__all__ = ["MASK", "check_template", "sentences_of", "with_mask", "worded"]
-
 MASK = "[MASK]"
 """The blank as corpora write it; a study puts its tokenizer's own mask token in its place."""
 

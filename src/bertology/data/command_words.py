@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from bertology.data.loading import data_root
 
-__all__ = ["nearby", "reading_words"]
-
 
 def reading_words(origin: Mapping[str, object]) -> tuple[str, dict[str, str]]:
     """What a command calls the data, and its options; "" where nothing is known of them.

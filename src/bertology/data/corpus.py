@@ -13,8 +13,6 @@ from typing import Any, overload
 
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 
-__all__ = ["Corpus", "Example", "Field", "Task"]
-
 
 class Field(StrEnum):
     """What an example may carry. Positions are indices of words, from 0."""

@@ -8,8 +8,6 @@ from bertology.data.corpus import Corpus, Task
 from bertology.data.tasks import plain_name
 from bertology.errors import CapabilityError
 
-__all__ = ["THREE_WAY", "TWO_WAY", "has_neutral", "inference_corpus", "is_inference"]
-
 THREE_WAY = ("entailment", "neutral", "contradiction")
 TWO_WAY = ("entailment", "not_entailment")
 _KNOWN = {*THREE_WAY, "notentailment", "nonentailment"}

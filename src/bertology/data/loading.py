@@ -19,8 +19,6 @@ from bertology.data.tasks import get_task
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.plain_files import local_path, read_bytes, read_utf8
 
-__all__ = ["Description", "data_root", "describe", "load_corpus", "load_split"]
-
 _COLUMNS = {*(f.value for f in Field), "id"}
 _OWN = {"task", "reader", "only"}
 _DEFAULT_SPLIT = "validation"

@@ -24,20 +24,6 @@ from bertology.errors import DataError
 from bertology.plain_files import read_bytes
 from bertology.stats.agreement import Agreement, cohens_kappa
 
-__all__ = [
-    "MAP_TYPES",
-    "Coder",
-    "Comparison",
-    "LabelFile",
-    "MapKey",
-    "MapLabel",
-    "MapRecipe",
-    "agreements",
-    "given_by_map",
-    "parse_label",
-    "read_labels",
-]
-
 MAP_TYPES = ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous")
 
 MapKey = tuple[str, str, str, str, int, int]

@@ -10,8 +10,6 @@ from bertology.data.corpus import Corpus, Example
 from bertology.data.map_labels import MapRecipe
 from bertology.errors import DataError, ParameterError
 
-__all__ = ["in_order_of", "sample_maps"]
-
 _LENGTHS = 5  # groups of examples, from short to long, that get the same number of maps
 
 HeadAddress = tuple[int, int]

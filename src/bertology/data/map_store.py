@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from bertology.data.map_labels import MapKey
 from bertology.errors import DataError
 
-__all__ = ["StoredMap", "read_maps", "write_maps"]
-
 Floats = NDArray[np.float64]
 _STEPS = 1023
 _KEYS = ("model", "corpus", "split", "example", "layer", "head")

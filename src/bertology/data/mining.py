@@ -23,8 +23,6 @@ from pathlib import Path
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError, ParameterError
 
-__all__ = ["MinedWording", "mine_wordings", "write_wordings"]
-
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*|[^\w\s]")
 _ENDS = frozenset(".!?;")

@@ -24,10 +24,6 @@ from bertology.drafts import locked, remove_abandoned
 from bertology.errors import DataError, StoreError
 from bertology.plain_files import local_path
 
-__all__ = [
-    "WordVectors", "fingerprint_of", "read_word_vectors", "split_words", "write_word_vectors",
-]  # fmt: skip
-
 _WIDEST = 10_000  # numbers of one vector
 _LONGEST_WORD = 10_000  # bytes; the longest that known files hold has about a thousand
 _NUMBER = 40  # bytes that one number may take in a text file

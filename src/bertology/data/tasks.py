@@ -9,8 +9,6 @@ from __future__ import annotations
 from bertology.data.corpus import Task
 from bertology.errors import UnknownNameError
 
-__all__ = ["TASKS", "get_task", "plain_name"]
-
 _ENTAILMENT = ("entailment", "not_entailment")
 _CORRELATIONS = ("pearson", "spearman")
 

@@ -21,18 +21,6 @@ from bertology.model.families import Capability, Stack, family_of
 from bertology.model.hooks.walking import submodule
 from bertology.model.siamese import PairTokens, Siamese, add_siamese
 
-__all__ = [
-    "ADAPTERS",
-    "KEY",
-    "READER",
-    "SIAMESE",
-    "Adapter",
-    "add_part",
-    "added_parts",
-    "check_one_pass",
-    "put_in_parts",
-]
-
 KEY = "bertology_added_parts"
 READER = "layer_reader"  # what the module is called that reads the layers
 ADAPTERS, SIAMESE = "adapters", "siamese"

@@ -16,8 +16,6 @@ from bertology.model.sites import Kind, Sites
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["CutAttention"]
-
 
 @dataclass(frozen=True, eq=False)
 class CutAttention(Intervention):

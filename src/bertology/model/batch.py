@@ -19,19 +19,6 @@ from bertology.model.transfer import sent
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
-__all__ = [
-    "Batch",
-    "PieceCounts",
-    "Text",
-    "Texts",
-    "Tokenized",
-    "WithTexts",
-    "by_length",
-    "count_pieces",
-    "texts_of",
-    "tokenize",
-]
-
 Text = str | tuple[str, str]
 
 

@@ -7,8 +7,6 @@ import platform
 
 import torch
 
-__all__ = ["leave_a_core"]
-
 
 def leave_a_core() -> None:
     """Leave one core free of torch's threads, for the rest of this process.

@@ -33,8 +33,6 @@ from bertology.model.sites import Kind, Sites, parse_sites
 from bertology.model.trace import Trace
 from bertology.model.weight_edits import WeightEdit
 
-__all__ = ["Encoder"]
-
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _LOCKS_GUARD = threading.Lock()
 

@@ -26,8 +26,6 @@ from bertology.model.compressed.onnx_maps import as_whole_numbers
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["FORMATS", "Inputs", "Runs", "check_format", "export_file", "open_file"]
-
 FORMATS = ("pt2", "onnx")
 _OUTPUT = "logits"
 _EXTRA = ("onnx", "onnxscript", "onnxruntime")  # the modules of the optional extra

@@ -17,8 +17,6 @@ from typing import Any, Protocol
 from bertology.errors import UnknownNameError
 from bertology.registry import Registry
 
-__all__ = ["FAMILIES", "Capability", "Family", "Stack", "family_of"]
-
 
 class Capability(StrEnum):
     """What a family can give; a study that needs more refuses before any work."""

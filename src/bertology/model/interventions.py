@@ -22,24 +22,6 @@ from bertology.model.sites import HEAD_KINDS, Kind, Sites, parse_sites
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "GateHead",
-    "GateLayer",
-    "GateMLP",
-    "Intervention",
-    "KnockOutEdges",
-    "MeanHead",
-    "Patch",
-    "SetDimensions",
-    "SkipLayer",
-    "UniformAttention",
-    "ZeroDimensions",
-    "ZeroHead",
-    "check_dimensions",
-    "check_heads",
-    "check_layers",
-]
-
 Heads = Sequence[tuple[int, int]]
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bertology.model.interventions import Intervention
     from bertology.model.weight_edits import WeightEdit
 
-__all__ = ["LabelGuesses", "OnlyStates"]
-
 
 @dataclass(frozen=True, eq=False)
 class LabelGuesses:

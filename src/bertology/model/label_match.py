@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from bertology.errors import CapabilityError
 
-__all__ = ["LabelMatch", "match_labels"]
-
 _NUMBER = re.compile(r"(label-?)?-?\d+")  # 0, or LABEL_0, as transformers calls what has no name
 _FEW = 2  # classes: all ways to match so many are proposed
 

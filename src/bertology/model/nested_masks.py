@@ -17,8 +17,6 @@ from bertology.model.part_masks import PartMask
 from bertology.model.weight_masks import WeightMask, size_of
 from bertology.stats.survivors import bits_at_step
 
-__all__ = ["NestedParts", "NestedWeights"]
-
 Truths = NDArray[np.bool_]
 
 

@@ -16,8 +16,6 @@ from bertology.model.families import Family
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind
 
-__all__ = ["CONFIG_KEY", "MLP_KEY", "HeadNumbering", "Removed", "layers_without_mlp"]
-
 CONFIG_KEY = "bertology_pruned_heads"  # {"3": [0, 7]}, or {"decoder.3": …} for a further stack
 MLP_KEY = "bertology_pruned_mlps"  # [2, 5]: layers of the main stack that have no MLP
 

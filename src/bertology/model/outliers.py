@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "MOST",
-    "SIGMA",
-    "LargeDimensions",
-    "WeightOutliers",
-    "large_dimensions",
-    "sigmas_from_mean",
-    "weight_outliers",
-]
-
 SIGMA = 3.0
 """How many standard deviations from the mean of all dimensions make an outlier."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
-__all__ = ["PartImportances", "PartMask", "part_importances", "parts_gated"]
-
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ["ModelConfig", "PretrainedModel", "Tokenizer"]
-
 
 class Tokenizer(Protocol):
     """A tokenizer of transformers, fast or slow."""

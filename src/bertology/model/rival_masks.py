@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from bertology.model.part_masks import PartMask
 from bertology.model.weight_masks import WeightMask, random_mask
 
-__all__ = ["bad_parts", "bad_weights", "random_parts", "random_weights"]
-
 Truths = NDArray[np.bool_]
 _BAD, _RANDOM = 0, 1  # draws of one seed are not the same ones
 

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from bertology.model.batch import Batch
 
-__all__ = ["segments_of"]
-
 
 def segments_of(batch: Batch) -> Tensor:
     """(B, T): 0 and 1 in the sentences of a pair, all 0 for a single one, -1 for padding.

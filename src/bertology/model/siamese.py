@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from bertology.errors import CapabilityError
 
-__all__ = ["PairTokens", "Siamese", "add_siamese", "split_pairs"]
-
 _SPREAD = 0.02  # of first weights
 
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from bertology.model.hooks.attention import uniform_over
 from bertology.model.sites import Kind
 
-__all__ = ["SiteContext"]
-
 
 @dataclass
 class SiteContext:

@@ -25,8 +25,6 @@ from enum import StrEnum
 from bertology.errors import BertologyError, ParameterError, UnknownNameError
 from bertology.model.shape import Shape
 
-__all__ = ["HEAD_KINDS", "Kind", "Sites", "parse_sites", "select"]
-
 
 class Kind(StrEnum):
     """What is at a site."""

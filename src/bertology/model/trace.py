@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bertology.model.batch import Batch
 
-__all__ = ["Trace"]
-
 _AXES = {
     Kind.PATTERN: ("query", "key"),
     Kind.SCORES: ("query", "key"),

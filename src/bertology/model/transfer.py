@@ -9,8 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["sent", "sent_together"]
-
 
 def sent(value: Tensor, device: torch.device | str) -> Tensor:
     """A tensor on a device.

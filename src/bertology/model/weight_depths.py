@@ -16,8 +16,6 @@ from bertology.model.compressed.early_exit import EXITS
 from bertology.model.encoder import Encoder
 from bertology.model.families import Stack
 
-__all__ = ["INPUT", "layer_modules", "weight_depths"]
-
 INPUT = 0  # the depth of the input part; layers are 1 to L, and what comes after them L + 1
 _LIKE_BERT = "Take a model whose layers have weights of their own, such as BERT."
 

@@ -17,8 +17,6 @@ from bertology.model.interventions import check_dimensions, check_layers
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["ReplaceWeights", "WeightEdit", "ZeroLastOperation", "ZeroLayerNorm"]
-
 
 class WeightEdit(ABC):
     """A change of parameters, undone after the run."""

@@ -40,18 +40,6 @@ from bertology.model.weight_edits import WeightEdit
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "KeepWeights",
-    "Survival",
-    "WeightMask",
-    "prunable",
-    "prunable_in_layers",
-    "random_mask",
-    "survival",
-    "weights_held_at_zero",
-    "weights_removed",
-]
-
 Bits = NDArray[np.uint8]
 _VECTORS = ("bias", "emb", "embed")  # what XLNet calls parameters of two axes that are no matrices
 _OUTSIDE = -1  # the layer of what is in no layer

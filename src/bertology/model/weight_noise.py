@@ -19,8 +19,6 @@ import torch
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["noisy_copies", "shuffled_copy"]
-
 
 def noisy_copies(
     before: Encoder, after: Encoder, *, draws: int, seed: int, even: bool = False

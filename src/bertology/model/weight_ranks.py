@@ -21,8 +21,6 @@ from torch import Tensor, nn
 from bertology.errors import ModelError, ParameterError
 from bertology.model.weight_masks import WeightMask
 
-__all__ = ["THRESHOLDS", "without_smallest"]
-
 THRESHOLDS = ("global", "matrix")
 _CHUNK = 1 << 18  # weights in work at a time; a multiple of 8
 _SAMPLE = 1 << 17  # weights that tell where the threshold lies

@@ -19,18 +19,6 @@ from bertology.results.points import PointColumns
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "bars",
-    "described",
-    "grid",
-    "grids",
-    "layer_grids",
-    "planes",
-    "profile",
-    "rows",
-    "type_grid",
-]
-
 _CORRECTED = "corrected for looking at all of them"
 
 

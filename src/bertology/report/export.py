@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["FORMATS", "export"]
-
 
 def _csv(table: pd.DataFrame) -> bytes:
     import pandas as pd

@@ -11,8 +11,6 @@ from bertology.results.ranking import NAMES
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["needed_columns", "with_intervals"]
-
 # What a bare `low` and `high` are the ends of: the first of these that has no ends of its own.
 _BARE = ("mean", "share", "value", "difference")
 _ENDS = ("low", "high")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["as_latex", "strongest_as_latex"]
-
 _SIGNS = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     # The end of a row would take what stands in brackets after it for a length.

@@ -22,27 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ACCENT",
-    "GREEN",
-    "GREY",
-    "INK",
-    "NEGATIVE",
-    "ON_DARK",
-    "ON_LIGHT",
-    "PAPER",
-    "POSITIVE",
-    "RULE",
-    "UNMEASURED",
-    "diverging",
-    "look",
-    "new_figure",
-    "new_panels",
-    "night",
-    "sequential",
-    "type_size",
-]
-
 INK = "#222222"
 GREY = "#6b6b6b"
 PAPER = "#ffffff"

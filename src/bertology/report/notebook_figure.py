@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 
 from bertology.results.rendering import render
 
-__all__ = ["NotebookFigure"]
-
 
 class NotebookFigure(Figure):
     """A figure of matplotlib that has a picture of itself."""

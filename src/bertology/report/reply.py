@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Reply", "figure_format"]
-
 _HEIGHTS = " ▁▂▃▄▅▆▇█"
 _BAR = 24  # characters of the longest bar
 

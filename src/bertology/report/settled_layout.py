@@ -6,8 +6,6 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-__all__ = ["SettledLayout"]
-
 
 class SettledLayout(ConstrainedLayoutEngine):
     """Labels have the room that the drawn ticks leave them.

@@ -8,8 +8,6 @@ from urllib.parse import quote
 
 from bertology.report.look import GREY, INK, PAPER, RULE
 
-__all__ = ["as_address", "slim"]
-
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 _TAG = re.compile(r"<[^>]+>")
 _STYLE = re.compile(r' style="([^"]*)"')

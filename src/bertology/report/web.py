@@ -12,24 +12,6 @@ from bertology.report.slim import as_address, slim
 from bertology.results.claims import Outcome
 from bertology.results.verdict_view import look_of, named_look
 
-__all__ = [
-    "Html",
-    "anchor",
-    "chip",
-    "element",
-    "facts",
-    "figure",
-    "folded",
-    "image",
-    "items",
-    "joined",
-    "option",
-    "page",
-    "preformatted",
-    "table",
-]
-
-
 _SIZE = re.compile(r'<svg\b[^>]*? viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"')
 
 

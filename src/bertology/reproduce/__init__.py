@@ -12,8 +12,6 @@ from bertology.registry import Registry
 if TYPE_CHECKING:
     from bertology.reproduce.paper import Paper
 
-__all__ = ["PAPERS"]
-
 
 def _built_in() -> Mapping[str, str]:
     folders = [f for f in files(papers.__name__).iterdir() if (f / "paper.yaml").is_file()]

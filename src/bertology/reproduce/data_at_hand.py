@@ -10,8 +10,6 @@ from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.reproduce.plan import Data, MissingData
 
-__all__ = ["BUNDLED_TASKS", "find_first", "find_task", "find_tasks", "is_made"]
-
 BUNDLED_TASKS = ("grammar-entailment", "grammar-acceptability")
 """Used where nobody names tasks: one of pairs, one of single sentences; small models learn both."""
 

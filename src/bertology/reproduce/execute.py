@@ -39,18 +39,6 @@ if TYPE_CHECKING:
     from bertology.train.records import TrainingRecord
     from bertology.train.tuning import TuningJob
 
-__all__ = [
-    "CACHED",
-    "DONE",
-    "FAILED",
-    "GIVEN",
-    "NOT_RUN",
-    "RUNNING",
-    "LogStep",
-    "PlanExecutor",
-    "PlanResults",
-]
-
 CACHED, RUNNING, DONE, GIVEN = "cached", "running", "done", "given"
 NOT_RUN, FAILED = "not run", "failed"
 LogStep = Callable[[PlanStep, str, str], None]

@@ -14,15 +14,6 @@ from bertology.results.over_tasks import corrected, overall
 from bertology.results.verdict_view import OUTCOMES
 from bertology.studies import JOINS
 
-__all__ = [
-    "JudgedClaim",
-    "count_outcomes",
-    "counts_text",
-    "judge_claims",
-    "results_by_data",
-    "why_not_run",
-]
-
 
 @dataclass(frozen=True)
 class JudgedClaim:

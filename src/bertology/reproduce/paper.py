@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bertology.results.claims import Claim
     from bertology.results.result import Result
 
-__all__ = ["Exhibit", "Paper", "PaperSection", "ResultsByData", "TextTable", "Unjudged"]
-
 
 @dataclass(frozen=True)
 class TextTable:

@@ -26,8 +26,6 @@ from bertology.reproduce.paper_plan import (
 )
 from bertology.yaml_sections import Section, parse_section
 
-__all__ = ["parse_paper", "read_paper"]
-
 _FILE = "paper.yaml"
 _STEPS = {
     "study": StudyData,

@@ -48,28 +48,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
     from bertology.reproduce.plan import ReproductionOptions
 
-__all__ = [
-    "TRAIN_SPLIT",
-    "CombineData",
-    "Condition",
-    "CorpusData",
-    "FineTuneData",
-    "Note",
-    "PaperPlan",
-    "Setting",
-    "StepData",
-    "StepsData",
-    "StudyData",
-    "TaskSteps",
-    "TrainingValues",
-    "Use",
-    "at_most_half_of_the_heads",
-    "enough_to_cross",
-    "enough_to_prune",
-    "enough_to_teach",
-    "narrow_models_only",
-]
-
 TRAIN_SPLIT = "train_split"  # the one value that is no setting: it depends on the task
 _NARROW = 512
 _OPTIONS = ("examples", "train_examples", "epochs", "seeds")

@@ -8,18 +8,6 @@ from typing import Any
 
 from bertology.errors import ParameterError
 
-__all__ = [
-    "Combine",
-    "Data",
-    "FineTune",
-    "MissingData",
-    "PlanStep",
-    "ReproductionOptions",
-    "RunSteps",
-    "RunStudy",
-    "StepPlan",
-]
-
 
 @dataclass(frozen=True)
 class ReproductionOptions:

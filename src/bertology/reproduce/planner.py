@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
     from bertology.reproduce.paper import Paper
 
-__all__ = ["plan_paper"]
-
 
 def plan_paper(paper: Paper, options: ReproductionOptions, shape: Shape) -> StepPlan:
     """The steps for a paper, for what the reader asks, the data at hand and the model."""

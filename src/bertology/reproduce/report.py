@@ -31,8 +31,6 @@ from bertology.reproduce.plan import (
 from bertology.results.known_claims import load_claims
 from bertology.studies import STUDIES
 
-__all__ = ["ModelSummary", "ReproductionReport", "short_name"]
-
 _Option = tuple[str, object]  # name, value
 
 

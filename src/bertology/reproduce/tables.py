@@ -6,8 +6,6 @@ from bertology.reproduce.paper import Exhibit, ResultsByData, TextTable
 from bertology.results.known_claims import quantity_units
 from bertology.results.verdict_view import estimate_text
 
-__all__ = ["NOTHING", "evidence_table", "our_table"]
-
 NOTHING = "nothing could be judged; the verdicts say why."  # of a table without rows
 
 

@@ -34,17 +34,6 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
     from bertology.studies.study import Study
 
-__all__ = [
-    "ChosenClaims",
-    "FineTunedModel",
-    "Verification",
-    "VerificationPart",
-    "choose_claims",
-    "find_fine_tuned",
-    "needed_steps",
-    "plan_parts",
-]
-
 _TEXT = "grammar"  # read by studies without a task, where no paper has a plan for them
 _TEXTS, _TRAINING_TEXTS = 1000, 20_000
 _OWN_MODELS = "its study trains models of its own, which takes long; name the claim to judge it"

@@ -25,22 +25,6 @@ if TYPE_CHECKING:
     from bertology.results.measures import Measure
     from bertology.results.result import Result
 
-__all__ = [
-    "NOTHING_SURE",
-    "Found",
-    "default_answer",
-    "head_name",
-    "largest_row",
-    "listed",
-    "of_row",
-    "percent",
-    "plain",
-    "points",
-    "strongest",
-    "strongest_of",
-    "verdicts_told",
-]
-
 NOTHING_SURE = "Nothing is sure"
 
 

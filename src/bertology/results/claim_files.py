@@ -14,8 +14,6 @@ from bertology.errors import DataError
 from bertology.results.claims import Claim, Tasks
 from bertology.yaml_sections import Section, parse_list
 
-__all__ = ["parse_claims", "read_all_claims"]
-
 GROUP = "bertology.claims"
 _ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 

@@ -44,17 +44,6 @@ from bertology.results.verdict_view import UNITS, brief, in_unit, look_of, measu
 if TYPE_CHECKING:
     from bertology.stats import Estimate
 
-__all__ = [
-    "Claim",
-    "Outcome",
-    "Published",
-    "Relation",
-    "Rule",
-    "Source",
-    "Tasks",
-    "Verdict",
-]
-
 
 class Outcome(StrEnum):
     """What can be said about a claim."""

@@ -21,16 +21,6 @@ from bertology.stats.partial_means import partial_means
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "PERCENT",
-    "Compared",
-    "Difference",
-    "compared_arrays",
-    "difference",
-    "read_compared",
-    "row_mean",
-]
-
 Floats = NDArray[np.float64]
 
 PERCENT = "%"

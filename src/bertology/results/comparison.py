@@ -20,19 +20,6 @@ if TYPE_CHECKING:
 
     from bertology.stats.paired import Balances
 
-__all__ = [
-    "EFFECTS_ORDER",
-    "against_constant_answer",
-    "beats_constant_answer",
-    "effects_shown",
-    "effects_table",
-    "example_losses",
-    "extreme",
-    "loss_columns",
-    "over_rows",
-    "share_of_harmless",
-]
-
 Floats = NDArray[np.float64]
 
 _COLUMNS = (

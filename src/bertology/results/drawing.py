@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from bertology.results.points import PointColumns
 
-__all__ = ["WIDTHS", "Canvas", "Drawing", "canvas"]
-
 WIDTHS = {"column": 3.3, "page": 6.9}
 """Inches: one of two columns of a paper, and its whole page."""
 

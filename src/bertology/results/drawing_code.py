@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bertology.results.result import Result
 
-__all__ = ["drawn_by"]
-
 _PARTS = ("data", "metrics.py", "report", "results", "studies")
 
 

@@ -17,8 +17,6 @@ from bertology.stats import Estimate
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["ALL_OTHERS", "evidence_array", "read_evidence", "read_reasons"]
-
 ALL_OTHERS = ""
 """In the reasons: every quantity that has no estimate and no reason of its own."""
 

@@ -19,8 +19,6 @@ from bertology.drafts import locked, remove_abandoned
 from bertology.errors import StoreError
 from bertology.plain_files import local_path
 
-__all__ = ["Files", "LocalFiles", "open_files"]
-
 _TEMPORARY = ".tmp"
 
 

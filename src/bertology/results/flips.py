@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["ANSWERS", "ANSWER_COLUMNS", "Flips", "flips"]
-
 ANSWERS = "answers"
 """The table in which a result keeps what a classifier answered, example by example."""
 ANSWER_COLUMNS = ("id", "texts", "right", "answer", "sure")

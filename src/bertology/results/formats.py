@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-__all__ = ["arrays_from_bytes", "arrays_to_bytes", "table_from_bytes", "table_to_bytes"]
-
 _MARK = "json:"
 _CLASH = "_nc4_non_coord_"  # before the name of an array that is also that of a later dimension
 

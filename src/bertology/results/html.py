@@ -14,8 +14,6 @@ from bertology.results.verdict_view import look_of, statement_text
 if TYPE_CHECKING:
     from bertology.results.result import Result
 
-__all__ = ["fragment"]
-
 _log = logging.getLogger(__name__)
 _ROWS = 10
 

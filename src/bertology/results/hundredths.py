@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["in_hundredths", "rows_in_hundredths", "scores_in_hundredths"]
-
 _ENDS = ("_low", "_high")
 
 

@@ -13,8 +13,6 @@ from bertology.results.evidence import ALL_OTHERS
 if TYPE_CHECKING:
     from bertology.stats import Estimate
 
-__all__ = ["claims_by_id", "find_claims", "judge", "load_claims", "quantity_units"]
-
 
 def judge(
     study: str,

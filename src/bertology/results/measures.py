@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Grid = NDArray[np.floating]
 
-__all__ = ["LayerGrid", "Measure", "Tracked", "column_grid", "dashed"]
-
 
 @dataclass(frozen=True, eq=False)
 class Measure:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-__all__ = ["HDF5_NAMES", "NO_VARIABLE", "plain_to_netcdf"]
-
 NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 HDF5_NAMES = (
     "CLASS",

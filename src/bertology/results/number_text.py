@@ -13,8 +13,6 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-__all__ = ["interval_text", "number_text", "whole_number_text"]
-
 _SPEC = re.compile(r"(\+?)\.(\d+)([gf])")
 _MORE = 3  # digits
 _TINY = 1e-9  # what is less is shown as 0 beside larger numbers

@@ -27,8 +27,6 @@ from bertology.results.claims import Outcome, Verdict
 from bertology.results.verdict_view import MIXED, NOT_RUN
 from bertology.stats import Estimate
 
-__all__ = ["corrected", "overall"]
-
 _UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
 
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-__all__ = ["NAMED_GROUPS", "PointColumns", "ranked_groups"]
-
 NAMED_GROUPS = 10
 """Groups that have a colour and a shape of their own: nobody tells more of them apart."""
 

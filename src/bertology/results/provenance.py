@@ -15,16 +15,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from bertology.errors import ParameterError
 
-__all__ = [
-    "IDENTITY_LENGTH",
-    "MANY_UNKNOWN",
-    "Provenance",
-    "identity_of",
-    "library_versions",
-    "short",
-    "short_model",
-]
-
 IDENTITY_LENGTH = 16
 MANY_UNKNOWN = 0.03  # the share of unknown pieces above which a result carries a warning
 

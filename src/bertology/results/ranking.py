@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NAMES", "Ranking", "ranking_of", "strongest_first"]
-
 Ranking = str
 """A column, largest values first; `|column|`: the largest sizes first, whatever their sign."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["FIGURE_FORMATS", "drawn_before", "render", "rendered"]
-
 # Dates and version numbers in a file's metadata would make equal figures differ.
 _METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": "bertology"},

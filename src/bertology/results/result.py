@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = ["Kinds", "Provenance", "Result", "find_kinds_with", "kind_of"]
-
 
 def _no_arrays() -> xr.Dataset:
     import xarray as xr

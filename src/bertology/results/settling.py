@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bertology.results.claims import Rule
     from bertology.stats import Estimate
 
-__all__ = ["Settling", "settling"]
-
 _AFFORDABLE = 1000  # times what there was
 _GIVEN_BY_MODEL = ("heads", "layers", "weights")  # nobody can have more of them
 

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["SCHEMA_VERSION", "Store"]
-
 T = TypeVar("T")
 Provenances = list[Provenance]  # inside the class `list` is the method
 Names = list[str]

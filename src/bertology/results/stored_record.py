@@ -10,8 +10,6 @@ from bertology.errors import ParameterError, SchemaVersionError, StoreError
 from bertology.plain_files import parse_json
 from bertology.results.provenance import Provenance
 
-__all__ = ["SAFE_NAME", "SCHEMA_VERSION", "damaged", "read_provenance", "read_stored"]
-
 SCHEMA_VERSION = 1
 SAFE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 """What names of studies, tables and files look like; none points outside the store."""

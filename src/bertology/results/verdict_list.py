@@ -11,8 +11,6 @@ from bertology.results.verdict_view import brief, look_of, statement_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Verdicts"]
-
 _LONG = 70  # characters of a reason; `Verdict.measured` has all of it
 
 

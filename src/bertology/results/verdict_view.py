@@ -18,31 +18,6 @@ if TYPE_CHECKING:
     from bertology.results.claims import Claim, Outcome, Verdict
     from bertology.stats import Estimate
 
-__all__ = [
-    "EXPLAINED",
-    "LOOKS",
-    "MIXED",
-    "NOT_RUN",
-    "OURS",
-    "OUTCOMES",
-    "OVER_TASKS",
-    "TERMINAL_STYLES",
-    "UNITS",
-    "OutcomeStyle",
-    "brief",
-    "estimate_text",
-    "found_text",
-    "in_unit",
-    "look_of",
-    "measured",
-    "n_text",
-    "named_look",
-    "reason_text",
-    "settling_text",
-    "statement_text",
-    "with_interval",
-]
-
 UNITS = ("", "%", "points")
 """What quantities are shown in: as they are, or times a hundred."""
 NOT_RUN = "not run"

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
     from bertology.results.store import Store
 
-__all__ = ["ENGINES", "ModelSource", "make_session", "resolve_corpus", "run", "run_study"]
-
 ENGINES = ("local", "ray")
 
 

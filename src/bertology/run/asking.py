@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bertology.model.masked_lm.lenses import Lens
     from bertology.results.store import Store
 
-__all__ = ["LENS_TEXT", "ask"]
-
 LENS_TEXT = "grammar-sentences"
 """What an affine lens is fitted to where no text is named: always at hand."""
 _LENSES = ("none", "logit", "affine")

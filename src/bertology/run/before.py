@@ -13,8 +13,6 @@ from bertology.studies.study import Study
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["find_before"]
-
 
 def find_before(
     study: Study,

@@ -10,8 +10,6 @@ from bertology.studies.study import Study
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["as_needed", "body_of"]
-
 _BODIES: WeakKeyDictionary[Encoder, tuple[object, Encoder]] = WeakKeyDictionary()
 
 

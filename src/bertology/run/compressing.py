@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from bertology.train.compress.compressed import Compressed
     from bertology.train.compress.work import CompressSettings, CompressWatch
 
-__all__ = ["compress"]
-
 _ORIGINAL = "-original"
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bertology.annotated.word_contexts import ContextSums
     from bertology.model.encoder import Encoder
 
-__all__ = ["StaticVectors", "distil_static"]
-
 _TEXT_FILES = (".txt", ".txt.gz", ".txt.xz", ".txt.bz2")
 _BLOCK = 512  # texts that are read together
 _KEEP = 20.0  # seconds between two times that what was summed is kept

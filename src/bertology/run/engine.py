@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.results.store import Store
 
-__all__ = [
-    "Advance",
-    "EndMessage",
-    "Engine",
-    "Inputs",
-    "JobOutcome",
-    "Status",
-    "StepsMessage",
-    "message_of",
-]
-
 Advance = Callable[[int], None]
 
 

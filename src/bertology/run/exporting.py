@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.exporting import Exported
 
-__all__ = ["export_model"]
-
 _BUNDLED = "grammar-entailment"  # pairs of sentences, so both token types are tried
 
 

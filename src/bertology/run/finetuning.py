@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bertology.train.tuning import TuningJob
     from bertology.train.ways import Way
 
-__all__ = ["finetune"]
-
 _IN_NAMES = str.maketrans(dict.fromkeys(":,=/\\ ", "-"))  # what folders are not called
 
 

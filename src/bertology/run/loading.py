@@ -19,9 +19,6 @@ from bertology.studies.study import Study
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["LOADING", "Data", "ModelSource", "notes_on", "resolve_corpus"]
-
-
 Data = str | Path | Corpus | Sequence[str | tuple[str, str]]
 """The name of a corpus, its path, the corpus itself, or texts."""
 

@@ -13,8 +13,6 @@ from bertology.run.plan import Job
 from bertology.run.pool import Pool
 from bertology.run.worker import perform
 
-__all__ = ["LocalEngine", "cores"]
-
 
 @dataclass(frozen=True)
 class LocalEngine:

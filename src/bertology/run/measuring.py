@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.run.session import Session
 
-__all__ = ["EXAMPLES", "Measuring", "recorded_task"]
-
 EXAMPLES = 300  # that are read where the user does not say
 _MORE = 1000  # of corpora that a study names: probes need more, and are scored on a fifth
 _OF_WORDS = ("mlm", "pretraining")  # heads that predict masked words

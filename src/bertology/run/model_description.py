@@ -11,8 +11,6 @@ from bertology.plain_files import local_path
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["describe_model"]
-
 
 def describe_model(encoder: Encoder) -> dict[str, object]:
     """What a reader must know of the model. Only the fingerprint is part of a result's identity."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
-__all__ = ["check_others", "resolve_others", "separate_models"]
-
 _COMPARED_TEXTS = 32  # on which tokenizers must agree
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from bertology.run.session import Session
     from bertology.studies.study import Study
 
-__all__ = ["over_steps", "steps_of"]
-
 
 def steps_of(model: str, chosen: Sequence[int] = ()) -> dict[int, str]:
     """The names of a model at its training steps, the finished model last where its step is known.

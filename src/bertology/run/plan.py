@@ -12,8 +12,6 @@ from typing import TypedDict
 from bertology.errors import CapabilityError
 from bertology.studies.study import Study
 
-__all__ = ["Job", "ModelReference", "Resources", "StoreReference", "target_of"]
-
 
 class ModelReference(TypedDict):
     """How another process loads a model, and checks that it is the same."""

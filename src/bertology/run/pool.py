@@ -19,8 +19,6 @@ from bertology.quiet import is_verbose
 from bertology.run.engine import Advance, EndMessage, JobOutcome, Status, StepsMessage
 from bertology.run.plan import Job
 
-__all__ = ["Pool"]
-
 _Message = tuple["_Worker", StepsMessage | EndMessage | None]
 _GRACE = 5.0  # seconds that a worker has to clean up after being told to stop
 

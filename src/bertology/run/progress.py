@@ -10,16 +10,6 @@ import time
 from html import escape
 from typing import Protocol
 
-__all__ = [
-    "NoProgress",
-    "NotebookBar",
-    "Progress",
-    "ProgressBar",
-    "ProgressLines",
-    "choose_progress",
-    "started_progress",
-]
-
 _LINES = 30.0  # seconds between two lines
 _REFRESH = 0.2  # seconds between two pictures of a notebook's bar
 

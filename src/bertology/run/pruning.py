@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from bertology.train.pruned import Pruned, PruneWatch
     from bertology.train.recovery import Recovery
 
-__all__ = ["prune"]
-
 
 def prune(
     model: Encoder | ModelSource | str,

@@ -16,8 +16,6 @@ from bertology.run.engine import Advance, EndMessage, Inputs, JobOutcome, Status
 from bertology.run.plan import Job, ModelReference
 from bertology.run.worker import attempt
 
-__all__ = ["RayEngine"]
-
 
 @dataclass(frozen=True)
 class RayEngine:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Task
     from bertology.model.encoder import Encoder
 
-__all__ = ["check_corpus", "check_model", "check_needs", "label_match"]
-
 _LABELLED_HEADS = {"classification", "token-classification"}
 
 

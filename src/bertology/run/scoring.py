@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.score import Score
 
-__all__ = ["score"]
-
 
 def score(
     model: Encoder | ModelSource | str | Path,

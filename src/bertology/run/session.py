@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
     from bertology.results.store import Store
 
-__all__ = ["Session"]
-
 _MARK = "_started"
 _OVERHEAD = 1 << 30  # bytes for Python, torch and a batch, in addition to the weights
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bertology.results.provenance import Provenance
     from bertology.results.store import Store
 
-__all__ = ["DoneElsewhereError", "StoredParts"]
-
 
 class DoneElsewhereError(Exception):
     """Another process with the same store has finished the run and deleted its parts."""

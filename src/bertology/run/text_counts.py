@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["TextCounts", "text_counts"]
-
 
 class TextCounts(TypedDict):
     """Two fields of the provenance. They follow from the model, the corpus and the parameters, so

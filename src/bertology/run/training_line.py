@@ -10,8 +10,6 @@ from bertology.run.progress import Progress
 if TYPE_CHECKING:
     from bertology.train.history import Step
 
-__all__ = ["TrainingLine"]
-
 
 class TrainingLine:
     """The progress bar of one training, and a line for each epoch."""

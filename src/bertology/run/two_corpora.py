@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from bertology.data.corpus import Corpus
 from bertology.run.loading import resolve_corpus
 
-__all__ = ["Asked", "seen_and_unseen"]
-
 
 class Asked(NamedTuple):
     """Which data; None: another split of the others."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["SECONDS", "attempt", "main", "perform"]
-
 SECONDS = "bertology_seconds"
 """Attribute of a stored part: the seconds it took, for the total time of a continued run."""
 

@@ -7,8 +7,6 @@ from bertology.server.searching import offered
 from bertology.server.sentences import CHARACTERS, most_tokens
 from bertology.server.task_examples import first_examples
 
-__all__ = ["about_model"]
-
 
 def about_model(reader: ModelReader) -> dict[str, object]:
     """The model, what it can do, and the sentences to begin with."""

@@ -14,8 +14,6 @@ from bertology.server.labelling import Labelling
 from bertology.server.map_pictures import MapPicture, MapPictures
 from bertology.stats.agreement import Agreement
 
-__all__ = ["ANNOTATE_PAGES", "annotate_app", "annotate_routes", "summary_of"]
-
 ANNOTATE_PAGES = {
     "/annotate": "annotate.html",
     "/annotate/agreement": "agreement.html",

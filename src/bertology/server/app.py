@@ -23,8 +23,6 @@ from bertology.errors import BertologyError
 from bertology.server.static_files import static_file
 from bertology.server.working import BusyError
 
-__all__ = ["MAX_BODY", "make_app"]
-
 MAX_BODY = 4096
 """The largest size of a request in bytes, unless an application sets another."""
 

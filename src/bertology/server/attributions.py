@@ -15,8 +15,6 @@ from bertology.server.working import Kept
 if TYPE_CHECKING:
     from bertology.model.attributions.units import Units
 
-__all__ = ["MOST_TOKENS", "Attributions"]
-
 MOST_TOKENS = 128
 """Methods that need many passes are not asked of longer texts: all users share one model."""
 _MANY_PASSES = ("integrated-gradients", "left-out")

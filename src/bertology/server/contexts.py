@@ -30,8 +30,6 @@ from bertology.errors import BertologyError, DataError
 from bertology.server.reading import ModelReader
 from bertology.server.views import ContextsQuestion
 
-__all__ = ["BUNDLED", "MOST_POINTS", "WordContexts", "about_contexts"]
-
 BUNDLED = "grammar-senses"
 """The corpus whose sentences are taken where none are given."""
 MOST_POINTS = 2000  # texts, and occurrences in them

@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.server.labelling import Labelling
 
-__all__ = ["EXPLORE_MAX_BODY", "EXPLORE_PAGES", "explore_app"]
-
 EXPLORE_MAX_BODY = 2**20
 """Enough for all texts that a word may be looked for in, in a script of three bytes a letter."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["Judging", "classes_of"]
-
 _AT_ONCE = 16  # examples; other questions are answered in between
 
 

@@ -10,8 +10,6 @@ from threading import RLock
 from bertology.data.map_labels import MAP_TYPES, LabelFile, MapLabel, MapRecipe
 from bertology.errors import BertologyError, ParameterError
 
-__all__ = ["Labelling"]
-
 
 class Labelling:
     """Maps by number, in the order of this pass; each label is written to the file at once."""

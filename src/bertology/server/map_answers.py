@@ -12,8 +12,6 @@ from bertology.errors import BertologyError
 from bertology.server.map_pictures import in_16_bits
 from bertology.server.reading import Reading
 
-__all__ = ["described", "maps_at", "mean_of", "pack", "single"]
-
 Floats = NDArray[np.floating]
 _WORD = 4  # bytes; the weights must begin at a multiple, so that JavaScript reads them in place
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["MapPicture", "MapPictures", "in_16_bits", "picture_of", "stored_picture"]
-
 _KEPT = 32  # pictures; the longest have 512 tokens and take under a megabyte
 
 

@@ -20,8 +20,6 @@ from bertology.server.views import MeanQuestion
 if TYPE_CHECKING:
     from bertology.model.reducers.mean_maps import RelativeMaps
 
-__all__ = ["MEAN_CELLS", "MOST_MEANS", "mean_maps"]
-
 MEAN_CELLS = 24  # a text is cut into so many parts
 MOST_MEANS = 4
 """How many means are computed at once: each delays other questions by one pass of the model."""

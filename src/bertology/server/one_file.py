@@ -18,8 +18,6 @@ from pathlib import Path
 
 from bertology.server.static_files import SHARED, STATIC, static_file
 
-__all__ = ["one_file"]
-
 _ENTRY = STATIC / "explore" / "explore.js"
 _INSTEAD = {STATIC / "server.js": STATIC / "embedded.js"}
 _INSTEAD |= {STATIC / name: static_file(name) for name in SHARED}

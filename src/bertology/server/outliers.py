@@ -8,8 +8,6 @@ from bertology.server.reading import ModelReader
 from bertology.server.sentences import encode
 from bertology.server.shown import Shown
 
-__all__ = ["outliers_of"]
-
 _MOST = 20  # dimensions that are listed
 
 

@@ -19,8 +19,6 @@ from bertology.data.words.token_pairs import (
 from bertology.server.rankings import Maps, Ranking
 from bertology.server.sentences import Sentence
 
-__all__ = ["PATTERNS", "Pattern"]
-
 _MOST_NAMED = 8  # tokens
 
 

@@ -15,8 +15,6 @@ from bertology.server.shown import Shown
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Predictions"]
-
 
 class Predictions:
     """Predictions of one model, with the names of tokens and classes."""

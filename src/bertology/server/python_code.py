@@ -8,8 +8,6 @@ from bertology.server.sentences import Sentence
 from bertology.server.shown import Changes
 from bertology.server.views import ContextsQuestion, View
 
-__all__ = ["contexts_code", "python_code"]
-
 
 def python_code(reader: ModelReader, view: View, layer: int | None, head: int | None) -> str:
     """Lines to copy. With a layer and a head, `attention` is that map, else all maps."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Maps", "Ranking"]
-
 Maps = NDArray[np.floating]
 """All maps of one text: (layers, heads, T, T)."""
 

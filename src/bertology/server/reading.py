@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bertology.model.trace import Trace
     from bertology.train.records import TrainingRecord
 
-__all__ = ["MEANS_OVER", "NEXT", "ModelReader", "Reading"]
-
 Floats = NDArray[np.float32]
 MAPS = "layer.*.head.*.pattern"
 MEANS_OVER = 32

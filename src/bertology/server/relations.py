@@ -18,8 +18,6 @@ from bertology.errors import BertologyError
 from bertology.server.rankings import Maps, Ranking
 from bertology.server.sentences import Sentence
 
-__all__ = ["RELATIONS", "AnnotatedText", "WordRelation", "tagged"]
-
 _KINDS = list(TokenClass)
 _MOST_LINKS = 6  # that are written out
 _MOST_WORDS = 12  # that are named

@@ -15,8 +15,6 @@ from bertology.server.shown import Shown
 from bertology.server.task_examples import TaskExamples
 from bertology.server.working import Kept
 
-__all__ = ["Searching", "offered"]
-
 Known = TypeVar("Known")
 Texts = tuple[str, str | None]
 _KEPT = 64  # tagged texts

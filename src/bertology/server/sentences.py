@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.server.shown import Shown
 
-__all__ = ["CHARACTERS", "TOKENS", "Sentence", "encode", "most_tokens"]
-
 CHARACTERS = 4000  # both texts together
 TOKENS = 256  # the maps of longer texts would be many megabytes, and too small to see
 

@@ -13,8 +13,6 @@ from bertology.errors import BertologyError, MissingExtraError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["address_of", "check_extra", "claim_port", "serve"]
-
 _HOST = "127.0.0.1"  # other machines cannot reach it
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from bertology.report import atlas
 
-__all__ = ["SHARED", "STATIC", "static_file"]
-
 STATIC = Path(__file__).parent / "static"
 SHARED = ("points.css", "points.js")
 """What the atlas has, too."""

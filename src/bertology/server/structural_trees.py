@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bertology.server.reading import ModelReader
     from bertology.server.shown import Shown
 
-__all__ = ["STRUCTURAL", "StructuralTrees", "find_probe", "needed"]
-
 STRUCTURAL = "structural"
 _STUDY = "structural-probe"
 

@@ -11,8 +11,6 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.loading import describe, load_corpus
 from bertology.errors import BertologyError, UnknownNameError
 
-__all__ = ["TaskExamples", "first_examples", "is_about_pairs", "label_name"]
-
 _FIRST_EXAMPLES: tuple[tuple[str, str | None], ...] = (
     ("The keys to the old cabinet are on the table.", None),
     ("The dog that chased the cats was barking because it was hungry.", None),

@@ -17,8 +17,6 @@ from bertology.server.structural_trees import STRUCTURAL, StructuralTrees, neede
 from bertology.server.task_examples import TaskExamples
 from bertology.server.views import TreeQuestion
 
-__all__ = ["answer_tree"]
-
 _FEWEST = 2  # words
 
 

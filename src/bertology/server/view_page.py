@@ -20,8 +20,6 @@ from bertology.server.task_examples import TaskExamples
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["AttentionView", "check_page", "view"]
-
 _TOP = 8  # predictions for each masked token
 _RANKED = 10  # heads that a search of the page lists
 _TALL = 900  # pixels of a notebook's cell, until the page says how tall it is

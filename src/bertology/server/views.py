@@ -12,23 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bertology.server.shown import Changes, Shown
 
-__all__ = [
-    "AttributionQuestion",
-    "Context",
-    "ContextsQuestion",
-    "JudgeQuestion",
-    "MapQuestion",
-    "MeanQuestion",
-    "Off",
-    "OutlierQuestion",
-    "PredictQuestion",
-    "PythonQuestion",
-    "SearchQuestion",
-    "TreeQuestion",
-    "View",
-    "ViewQuestion",
-]
-
 Number = Annotated[int, Field(ge=0, le=65_535)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 HeadNumbers = Annotated[list[Number], Field(min_length=2, max_length=2)]

@@ -15,8 +15,6 @@ from typing import Generic, TypeVar
 
 from bertology.errors import BertologyError
 
-__all__ = ["BusyError", "Kept", "Turnstile", "Worker"]
-
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 _MOST_WAITING = 400  # requests; fifty users have two or three each

@@ -12,8 +12,6 @@ from scipy.special import ndtri
 from bertology.errors import DataError, UnknownNameError
 from bertology.stats.intervals import Estimate, check_level, percentile_interval
 
-__all__ = ["Agreement", "cohens_kappa", "krippendorffs_alpha"]
-
 Floats = NDArray[np.float64]
 
 

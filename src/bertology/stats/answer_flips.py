@@ -25,8 +25,6 @@ from scipy.special import bdtr
 from bertology.errors import DataError
 from bertology.stats.multiplicity import step_down
 
-__all__ = ["flip_tests", "mcnemar"]
-
 Floats = NDArray[np.float64]
 
 _HELD = 500_000  # signs, or p-values, looked at together

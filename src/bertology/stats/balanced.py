@@ -32,15 +32,6 @@ from bertology.stats.intervals import Estimate, evidence_against_zero
 from bertology.stats.multiplicity import max_statistics
 from bertology.stats.partial_means import PartialMeans
 
-__all__ = [
-    "Balanced",
-    "balanced_means",
-    "balanced_rows",
-    "balanced_share",
-    "balancing_weights",
-    "fair_weights",
-]
-
 Floats = NDArray[np.float64]
 
 _ROUNDS, _STILL, _LIGHT = 1000, 1e-9, 1e-3

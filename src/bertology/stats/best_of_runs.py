@@ -27,8 +27,6 @@ from scipy.special import stdtrit
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["BestOfRuns", "Stopping", "halves"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _DRAWS = 6000  # sets of runs

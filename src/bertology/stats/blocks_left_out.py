@@ -15,8 +15,6 @@ from scipy.special import stdtrit
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["left_out_arms", "left_out_error", "left_out_estimate"]
-
 Floats = NDArray[np.float64]
 
 

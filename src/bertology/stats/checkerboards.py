@@ -30,8 +30,6 @@ from scipy.special import stdtrit
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["Checkerboards", "checkerboards", "weighted"]
-
 Floats = NDArray[np.float64]
 
 _EQUAL = 1e-9  # differences below this share of the largest score are rounding

@@ -8,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["balanced_accuracy", "weights_by_class"]
-
 Floats = NDArray[np.float64]
 
 

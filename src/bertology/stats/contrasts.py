@@ -9,16 +9,6 @@ from scipy.special import stdtrit
 from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.partial_means import PartialMeans
 
-__all__ = [
-    "difference_of_halves",
-    "difference_within",
-    "group_contrast",
-    "mean_over_layers",
-    "ratio_of_largest",
-    "ratio_of_means",
-    "rise_at",
-]
-
 _FEWEST = 10  # values a side
 
 

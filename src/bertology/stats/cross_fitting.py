@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cross_fitted", "picked_on_other_half"]
-
 Floats = NDArray[np.float64]
 
 

@@ -28,15 +28,6 @@ from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level
 from bertology.stats.paired import influences, jackknife
 from bertology.stats.repeated import repeated
 
-__all__ = [
-    "bounds_over",
-    "crossed_difference",
-    "crossed_ratio",
-    "crossed_score",
-    "joint_freedom",
-    "together",
-]
-
 MANY = 100  # examples; from here on the signed root of a likelihood is nearly Student's t
 _DOUBLINGS, _STEPS, _CLOSE = 60, 60, 1e-7  # of the search for an end of a ratio
 

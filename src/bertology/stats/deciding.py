@@ -23,8 +23,6 @@ from bertology.metrics import Metric
 from bertology.stats.intervals import Estimate
 from bertology.stats.repeated import repeated
 
-__all__ = ["Deciding", "removed_share"]
-
 _DRAWS = 1000
 _BATCH = 100  # draws at a time
 

@@ -27,8 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["FEWEST_STEPS", "Emergence", "chance_p", "emergence"]
-
 FEWEST_STEPS = 4
 """With fewer values no change can be told from chance."""
 

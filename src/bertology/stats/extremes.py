@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike
 
 from bertology.stats.intervals import Estimate
 
-__all__ = ["Extreme", "largest_of", "smallest_of"]
-
 Extreme = Callable[..., Estimate | None]
 """One of the two functions below."""
 

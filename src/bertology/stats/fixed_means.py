@@ -29,8 +29,6 @@ from bertology.stats.crossed import joint_freedom
 from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.repeated import repeated
 
-__all__ = ["OfRuns", "mean_over_fixed"]
-
 MOST = 1.5  # times the fewest degrees of freedom
 Floats = NDArray[np.float64]
 

@@ -28,8 +28,6 @@ from bertology.errors import DataError
 from bertology.stats.crossed import MANY, together
 from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level, distinct
 
-__all__ = ["Answers", "grouped_contrast", "grouped_mean"]
-
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 

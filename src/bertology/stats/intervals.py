@@ -22,16 +22,6 @@ from scipy.special import stdtrit
 
 from bertology.errors import DataError, ParameterError
 
-__all__ = [
-    "Estimate",
-    "bounded_mean_bounds",
-    "evidence_against_zero",
-    "mean_interval",
-    "mean_intervals",
-    "percentile_interval",
-    "rank_correlation",
-]
-
 Floats = NDArray[np.float64]
 
 ONE_SIDE = 1e-12

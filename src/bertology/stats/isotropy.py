@@ -10,15 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Partition",
-    "cosine_by_dimension",
-    "covariance",
-    "isoscore",
-    "participation",
-    "partition",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 
 

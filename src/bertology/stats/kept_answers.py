@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KeptAnswers", "kept_answers"]
-
 Floats = NDArray[np.float64]
 
 

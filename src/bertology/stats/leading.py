@@ -11,8 +11,6 @@ from scipy.special import stdtr
 from bertology.errors import DataError
 from bertology.stats.multiplicity import holm
 
-__all__ = ["Leading", "leading"]
-
 Floats = NDArray[np.float64]
 
 

@@ -34,8 +34,6 @@ from bertology.stats.intervals import check_level, evidence_against_zero, upper_
 from bertology.stats.multiplicity import holm
 from bertology.stats.partial_means import FEW
 
-__all__ = ["LeastMeans", "fewest_observations", "least_means"]
-
 Floats = NDArray[np.float64]
 
 MANY = 100  # values; from here on the signed root of a likelihood is nearly Student's t

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.stats.row_blocks import RowBlocks
 
-__all__ = ["fewest_false", "holm", "max_statistics", "step_down"]
-
 Floats = NDArray[np.float64]
 
 

@@ -25,8 +25,6 @@ from bertology.stats.intervals import (
     percentile_interval,
 )
 
-__all__ = ["Mistakes", "NamedShares"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _RESAMPLES = 1000

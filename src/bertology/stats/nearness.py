@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["nearer_within"]
-
 Floats = NDArray[np.float64]
 _AT_ONCE = 64  # exchanges that are looked at together
 

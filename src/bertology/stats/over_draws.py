@@ -26,8 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.stats.intervals import Estimate
 from bertology.stats.partial_means import partial_means
 
-__all__ = ["enough_draws", "fewest_draws", "jackknifed", "over_draws"]
-
 Floats = NDArray[np.float64]
 
 

@@ -62,18 +62,6 @@ from bertology.stats.intervals import (
 from bertology.stats.multiplicity import max_statistics, step_down
 from bertology.stats.row_blocks import RowBlocks, in_blocks
 
-__all__ = [
-    "Balances",
-    "PairedEffects",
-    "Simultaneous",
-    "balances",
-    "bootstrap_weights",
-    "influences",
-    "jackknife",
-    "paired_bootstrap",
-    "simultaneous",
-]
-
 Floats = NDArray[np.float64]
 
 _HELD = 500_000  # numbers in one chunk of weights or sums: 4 MB

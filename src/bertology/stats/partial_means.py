@@ -38,8 +38,6 @@ from bertology.stats.intervals import (
 from bertology.stats.multiplicity import max_statistics, step_down
 from bertology.stats.row_blocks import RowBlocks, in_blocks
 
-__all__ = ["PartialMeans", "means_with_tests", "partial_means"]
-
 Floats = NDArray[np.float64]
 
 FEW = 30  # values; with fewer, the observed spread and correlations are not reliable

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError
 
-__all__ = ["in_the_plane"]
-
 Floats = NDArray[np.float64]
 _ROUNDS, _ENOUGH = 1000, 1e-7
 

@@ -10,8 +10,6 @@ from scipy.special import stdtrit
 
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["in_most_rows", "shared_positions"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -26,8 +26,6 @@ from bertology.stats.intervals import Estimate
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Agreement", "PairLinks", "rank_agreement", "rank_values", "together"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _HELD = 500_000  # numbers drawn at once

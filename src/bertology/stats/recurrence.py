@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["recurs", "runs_needed", "surely_often"]
-
 Floats = NDArray[np.float64]
 _HELD = 1 << 22  # values that are put in order together
 

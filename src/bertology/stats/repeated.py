@@ -17,8 +17,6 @@ from scipy.special import stdtr, stdtridf, stdtrit
 from bertology.stats.intervals import Estimate, check_level, mean_interval
 from bertology.stats.multiplicity import holm
 
-__all__ = ["adjusted", "paired_p", "repeated", "unpaired", "unpaired_p"]
-
 Floats = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowBlocks", "in_blocks"]
-
 _HELD = 1 << 17  # numbers in one block of an array: 1 MB
 
 

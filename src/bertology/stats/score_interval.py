@@ -16,8 +16,6 @@ from bertology.stats.intervals import (
 )
 from bertology.stats.paired import bootstrap_weights
 
-__all__ = ["score_interval"]
-
 
 def score_interval(
     metric: Metric,

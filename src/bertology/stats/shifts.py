@@ -12,8 +12,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["common_part", "cosine_distance", "crossed", "direction", "over_groups", "parity_ratios"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _SHRUNK = 0.1  # of a covariance, towards one that is the same in all directions

@@ -22,19 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FEWEST",
-    "Alikeness",
-    "alikeness_of",
-    "cka",
-    "cka_of_texts",
-    "held_out_cca",
-    "own_products",
-    "paired_cka",
-    "paired_products",
-    "samples_of",
-]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 

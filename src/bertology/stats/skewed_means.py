@@ -26,8 +26,6 @@ from scipy.special import stdtrit
 
 from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level
 
-__all__ = ["FEWEST", "least_skewed_mean", "skewed_mean", "skewed_means"]
-
 Floats = NDArray[np.float64]
 FEWEST = 5
 """Units; fewer have no interval: of so few, skewness cannot be told from chance."""

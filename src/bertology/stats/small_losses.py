@@ -18,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, betaincinv, xlogy
 
-__all__ = ["small_loss_p"]
-
 Floats = NDArray[np.float64]
 
 _LEFT_OUT = 1e-5  # the chance that the true share of flips is not among those looked at

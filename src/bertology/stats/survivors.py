@@ -17,18 +17,6 @@ from scipy.special import chdtrc, chdtri, stdtrit
 
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = [
-    "Overlap",
-    "SurvivalTest",
-    "bits_at_step",
-    "cochrans_q",
-    "fleiss_kappa",
-    "jackknifed",
-    "overlap",
-    "pairs_of",
-    "spread_over_runs",
-]
-
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 Places = NDArray[np.intp]

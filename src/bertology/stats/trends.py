@@ -19,8 +19,6 @@ from bertology.errors import DataError
 from bertology.stats.crossed import joint_freedom
 from bertology.stats.intervals import Estimate
 
-__all__ = ["among_others", "slope_weights"]
-
 Floats = NDArray[np.float64]
 FEWEST = 3  # things; any two lie on a line
 

@@ -35,8 +35,6 @@ from scipy.special import chdtri, fdtrc, fdtri, stdtrit
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["EFFECTS", "Components", "components", "spread"]
-
 EFFECTS = ("rows", "columns", "rest", "runs")
 """`runs` is the sum of the other three: the variance of one run among all."""
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from bertology.errors import UnknownNameError
 
-__all__ = ["REPAIRS", "Learnt", "dominating", "shrinkage"]
-
 Floats = NDArray[np.float64]
 Repair = Callable[[Floats], Floats]
 

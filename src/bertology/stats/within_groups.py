@@ -13,8 +13,6 @@ from scipy.stats import rankdata
 
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["FEWEST", "rank_association_within", "share_difference_within"]
-
 Floats = NDArray[np.float64]
 FEWEST = 5  # values on each side
 

@@ -22,8 +22,6 @@ from bertology.studies.study import Question, Study
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JOINS", "STUDIES", "find_question", "needs_of", "table", "topic_of", "topics"]
-
 
 def topics() -> dict[str, str]:
     """The topic folders, and what each is about."""

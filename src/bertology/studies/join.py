@@ -14,8 +14,6 @@ from bertology.studies.study import Question
 if TYPE_CHECKING:
     from bertology.results.result import Result
 
-__all__ = ["Join", "ResampledJoin"]
-
 
 @dataclass(frozen=True)
 class Join(Question):

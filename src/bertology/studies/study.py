@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.results.compared import Compared
-    from bertology.results.result import Provenance, Result
+    from bertology.results.provenance import Provenance
+    from bertology.results.result import Result
     from bertology.stats import Estimate
-
-__all__ = ["MAPS_OF_TEXTS", "TASK", "TEXTS", "Context", "Needs", "Question", "Study"]
 
 TEXTS, TASK = "(texts)", "(task)"
 """In `Study.compared_over`: the texts of a report, and the data of the task that models learnt."""

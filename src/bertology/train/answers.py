@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import CapabilityError
 from bertology.metrics import Metric, find_metric
-from bertology.train.encoded import Encoded, encode, task_of
+from bertology.train.encoded import encode, task_of
+from bertology.train.token_rows import Encoded
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.label_match import LabelMatch
-
-__all__ = ["Answers", "answer", "encode_for", "leanings", "match_of", "outputs"]
 
 Floats = NDArray[np.float64]
 

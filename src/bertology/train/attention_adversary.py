@@ -29,8 +29,6 @@ from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 
-__all__ = ["AdversaryJob", "Apart", "attention_adversary", "how_far_apart"]
-
 _WEIGHTS = "weights.safetensors"
 _WARMUP, _DECAY, _CLIP = 0.1, 0.01, 1.0
 

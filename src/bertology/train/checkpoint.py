@@ -17,20 +17,10 @@ from bertology.train.tokenizer_files import save_tokenizer
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
-    from bertology.train.finetune import FinetuneSettings, History
+    from bertology.train.finetune import FinetuneSettings
+    from bertology.train.history import History
     from bertology.train.protocols import Savable
     from bertology.train.records import CorpusRecord, TrainingRecord
-
-__all__ = [
-    "CARD",
-    "RECORD",
-    "SCHEMA",
-    "check_folder",
-    "described",
-    "read_record",
-    "record_of",
-    "save_checkpoint",
-]
 
 RECORD = "bertology.json"
 CARD = "README.md"

@@ -19,8 +19,6 @@ from bertology.model.batch import by_length, tokenize
 from bertology.train.protocols import Tokenizer
 from bertology.train.token_rows import Encoded, Targets
 
-__all__ = ["EncodedChoices", "answer_count", "encode_choices", "rows_of"]
-
 
 @dataclass(frozen=True)
 class EncodedChoices(Encoded):

@@ -15,8 +15,6 @@ from bertology.data.corpus import Corpus
 from bertology.train.encoded import encode
 from bertology.train.protocols import Bert, BertClassifier, Tokenizer
 
-__all__ = ["cls_statistics", "fold_standardisation", "normalise_cls"]
-
 _TOKENS_PER_BATCH = 4096
 _LEAST = 1e-6  # a value that never varies is centred and left at its size
 

@@ -12,17 +12,6 @@ from bertology.train.choices import encode_choices
 from bertology.train.protocols import Tokenizer
 from bertology.train.token_rows import Encoded, Targets
 
-__all__ = [
-    "Encoded",
-    "Targets",
-    "checked_targets",
-    "encode",
-    "encode_once",
-    "head_for",
-    "learnable",
-    "task_of",
-]
-
 TARGET_KINDS = ("classification", "regression")
 CHOICE = "multiple-choice"
 _KEPT = 8

@@ -15,10 +15,9 @@ from torch.func import functional_call
 
 from bertology.data.corpus import Corpus, Task
 from bertology.metrics import find_metric
-from bertology.train.encoded import Encoded, learnable
+from bertology.train.encoded import learnable
 from bertology.train.protocols import Classifier
-
-__all__ = ["baseline", "constant_answer", "predict", "predict_under", "scores"]
+from bertology.train.token_rows import Encoded
 
 _TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 32768}  # a GPU is idle over few tokens
 

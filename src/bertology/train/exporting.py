@@ -25,11 +25,9 @@ from bertology.model.exported import Inputs, Runs, check_format, export_file, op
 from bertology.model.loading.pruning import is_plain
 from bertology.results.provenance import library_versions
 from bertology.train.checkpoint import SCHEMA, check_folder, save_checkpoint
-from bertology.train.encoded import Encoded
 from bertology.train.model_card import card_head, card_table, card_versions
 from bertology.train.records import TrainingRecord
-
-__all__ = ["Exported", "Timing", "export_to"]
+from bertology.train.token_rows import Encoded
 
 _TEXTS = 64  # that are compared and timed
 _BATCHES = (1, 32)  # texts in one call: one that a user waits for, and many at once

@@ -22,7 +22,7 @@ from torch.nn import functional
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import InterruptedRunError, JobError, ParameterError
 from bertology.model.added_parts import READER
-from bertology.train.encoded import Encoded, encode_once, learnable
+from bertology.train.encoded import encode_once, learnable
 from bertology.train.evaluate import predict, scores
 from bertology.train.fit import check_fit, name_labels, row_limit
 from bertology.train.history import Epoch, History, OnStep, Step, Watch
@@ -34,18 +34,8 @@ from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded, quick_products
 from bertology.train.seeded import seeded
 from bertology.train.stage_watch import StageWatch
+from bertology.train.token_rows import Encoded
 from bertology.train.ways import Lesson, Pass, Way, read_ways
-
-__all__ = [
-    "Epoch",
-    "FinetuneSettings",
-    "History",
-    "Step",
-    "check_fit",
-    "finetune",
-    "name_labels",
-    "row_limit",
-]
 
 PRECISIONS = ("float32", "bfloat16")
 

@@ -14,10 +14,9 @@ from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
 from bertology.train.encoded import task_of
 from bertology.train.evaluate import baseline
-from bertology.train.finetune import FinetuneSettings, Step, finetune
+from bertology.train.finetune import FinetuneSettings, finetune
+from bertology.train.history import Step
 from bertology.train.records import TrainingRecord
-
-__all__ = ["FinetunePlan", "find_made", "make"]
 
 
 @dataclass(frozen=True)

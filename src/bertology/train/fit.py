@@ -9,8 +9,6 @@ from bertology.model.families import FAMILIES
 from bertology.train.encoded import CHOICE, learnable
 from bertology.train.protocols import Model, Tokenizer
 
-__all__ = ["check_fit", "name_labels", "row_limit"]
-
 _NO_LIMIT = 10**9  # tokenizers without a limit name a number beyond this
 
 

@@ -10,9 +10,6 @@ from bertology.errors import ParameterError
 from bertology.train.protocols import BertClassifier, PretrainingBert, SizedVocabulary, Tokenizer
 from bertology.train.vocabulary import wordpieces
 
-__all__ = ["Architecture", "fresh_bert", "fresh_model", "fresh_tokenizer"]
-
-
 # Sizes beyond these are slips of the pen; a million layers would be built one after another.
 _MOST = {
     "layers": 1000,

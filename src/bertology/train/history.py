@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from bertology.train.records import EpochRecord
 
-__all__ = ["Epoch", "History", "OnStep", "Step", "Watch"]
-
 
 @dataclass(frozen=True)
 class Epoch:

@@ -47,23 +47,14 @@ from bertology.model.weight_masks import WeightMask, weights_held_at_zero, weigh
 from bertology.model.weight_ranks import THRESHOLDS, without_smallest
 from bertology.results.comparison import beats_constant_answer
 from bertology.train.answers import Answers, answer, match_of
-from bertology.train.encoded import Encoded, encode, head_for, learnable, task_of
+from bertology.train.encoded import encode, head_for, learnable, task_of
 from bertology.train.evaluate import baseline
-from bertology.train.finetune import row_limit
+from bertology.train.fit import row_limit
 from bertology.train.history import Step as TrainingStep
 from bertology.train.protocols import Classifier
 from bertology.train.pruning_state import Kept, Mask, Masks, PruneStep, PruningState
+from bertology.train.token_rows import Encoded
 from bertology.train.tuning import TuningJob, make_tuned, tune
-
-__all__ = [
-    "Importance",
-    "Magnitude",
-    "Pruning",
-    "PruningJob",
-    "prune",
-    "split_deciding",
-    "tuned_encoder",
-]
 
 _MODELS, _PRUNINGS = "models", "prunings"
 _FEWEST = 20  # examples that decide

@@ -31,8 +31,6 @@ from bertology.model.families import Capability
 from bertology.model.masked_lm.hidden_words import draw_hidden
 from bertology.model.masked_lm.lenses import AffineLens, StatesAt
 
-__all__ = ["fit_lens"]
-
 _BLOCK = 256  # texts whose sums are written together
 _SHARE = 0.15  # of the words of a text are masked, as in pre-training
 _PENALTY = 0.01  # of the mean variance of a state's dimensions, for each masked word

@@ -22,14 +22,12 @@ from torch import Tensor
 
 from bertology.data.corpus import Corpus, Task
 from bertology.stats.class_weights import balanced_accuracy
-from bertology.train.encoded import Encoded
 from bertology.train.evaluate import predict
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.history import Step
 from bertology.train.protocols import Classifier, Tokenizer
 from bertology.train.recorded import gains_by_recording
-
-__all__ = ["Answered", "Candidate", "Exam", "Lesson", "Lessons", "teach"]
+from bertology.train.token_rows import Encoded
 
 CHECKS = 5  # epochs of one lesson after which both tasks are asked
 

@@ -17,8 +17,6 @@ from bertology.train.pretrain import state
 from bertology.train.pretrain.weights import Weights
 from bertology.train.protocols import Model
 
-__all__ = ["Course", "Memory"]
-
 _NOW, _BEST, _MOVEMENT, _BESIDE = "now/", "best/", "movement/", "beside/"
 
 

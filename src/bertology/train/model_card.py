@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bertology.train.records import TrainingRecord
 
-__all__ = ["card_head", "card_table", "card_versions", "model_card"]
-
 _LOADING = """\
 ```python
 import bertology as bt

@@ -34,8 +34,6 @@ from torch import Tensor, nn
 from bertology.errors import ParameterError
 from bertology.model.weight_masks import WeightMask
 
-__all__ = ["GradualMagnitude", "Movement", "highest", "share_at"]
-
 _BEFORE, _AFTER = 0.1, 0.3  # shares of all steps: nothing goes yet, and no more goes
 _SIZE = 0.2  # the first score of a weight of usual size (root mean square) in its matrix
 _BETAS = (0.0, 0.999)  # no momentum: a score sums its steps, and momentum would repeat chance

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bertology.train.encoded import Encoded
-
-__all__ = ["with_noise"]
+from bertology.train.token_rows import Encoded
 
 
 def with_noise(encoded: Encoded, share: float, *, seed: int) -> Encoded:

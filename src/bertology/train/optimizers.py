@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-__all__ = ["Lamb", "learning_rate_factor", "make_optimizer", "parameter_groups", "set_rate"]
-
 
 def parameter_groups(
     parameters: Iterable[Tensor],

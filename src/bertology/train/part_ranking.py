@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch, Text
     from bertology.model.encoder import Encoder
 
-__all__ = ["GivenAnswers", "divergence", "without"]
-
 Left = Callable[["Encoder"], Intervention]
 
 

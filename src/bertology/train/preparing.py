@@ -23,8 +23,6 @@ from bertology.train.ways.way import Moment
 if TYPE_CHECKING:
     from bertology.train.finetune import FinetuneSettings
 
-__all__ = ["lesson_of", "prepare", "try_ways"]
-
 
 def lesson_of(
     model: Classifier,

@@ -12,21 +12,6 @@ if TYPE_CHECKING:  # recipes are read without torch
     import torch
     from torch import Tensor, nn
 
-__all__ = [
-    "Bert",
-    "BertClassifier",
-    "BertHeads",
-    "Classifier",
-    "Config",
-    "HasParameters",
-    "MaskedBert",
-    "Model",
-    "PretrainingBert",
-    "Savable",
-    "SizedVocabulary",
-    "Tokenizer",
-]
-
 
 class Savable(Protocol):
     """A model or a tokenizer that can be written to a folder."""

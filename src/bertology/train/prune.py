@@ -46,8 +46,6 @@ from bertology.train.prune_settings import PARTS, PruneSettings
 if TYPE_CHECKING:
     from bertology.model.protocols import PretrainedModel
 
-__all__ = ["Cut", "Shrunk", "Step", "cut_of", "replay", "resumed", "shrink"]
-
 _TRIES = 2  # of the parts that rank best; after so many refusals the next kind begins
 _HALVINGS = 4  # of the number of heads: to a sixteenth of them
 _ROUNDS = 2  # of heads, each ranked anew: the first cuts most of what can go

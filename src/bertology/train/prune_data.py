@@ -13,8 +13,6 @@ from bertology.errors import BertologyError, DataError
 from bertology.train.checkpoint import read_record
 from bertology.train.prune_settings import THINNING
 
-__all__ = ["PruneData", "learned_texts", "split_training"]
-
 _FEWEST = 20  # examples to rank by, and to select by
 _RANKING = 5  # one of so many examples ranks; selection decides, and gets the others
 _DECIDING = 5  # of movement pruning: one of so many examples selects, the others are learnt from

@@ -17,8 +17,6 @@ from bertology.train.encoded import task_of
 from bertology.train.evaluate import baseline
 from bertology.train.prune_settings import PruneSettings
 
-__all__ = ["Judge", "Tell"]
-
 Tell = Callable[[str], None]
 
 

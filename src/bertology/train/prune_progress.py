@@ -15,8 +15,6 @@ from bertology.train.memory import Memory
 from bertology.train.prune import Step
 from bertology.train.prune_settings import PARTS
 
-__all__ = ["Progress", "Unfinished"]
-
 _UNFINISHED = "-unfinished"
 
 

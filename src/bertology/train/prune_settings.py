@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from bertology.errors import ParameterError
 from bertology.train.recovery import Recovery
 
-__all__ = ["CUTTING", "METHODS", "MOVEMENT_EPOCHS", "PARTS", "THINNING", "PruneSettings"]
-
 PARTS = ("layers", "mlps", "heads")  # in the order of what they save
 CUTTING = {"measured": PARTS, "importance": ("mlps", "heads")}  # method: what it can cut out
 THINNING = ("magnitude", "movement")  # methods that put zeros in the place of single weights

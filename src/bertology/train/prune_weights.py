@@ -38,8 +38,6 @@ from bertology.train.prune_settings import PruneSettings
 from bertology.train.recovery import recover
 from bertology.train.starts import default_rate, find_start
 
-__all__ = ["SHARES", "shrink_by_magnitude", "shrink_by_movement", "weights_text"]
-
 _SHARE = 0.1  # of the weights that are left, at a time
 SHARES = (0.6, 0.4, 0.2, 0.1, 0.05)  # of weights that stay, tried in this order
 

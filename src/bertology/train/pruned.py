@@ -33,7 +33,7 @@ from bertology.train.checkpoint import (
     save_checkpoint,
 )
 from bertology.train.encoded import task_of
-from bertology.train.finetune import check_fit
+from bertology.train.fit import check_fit
 from bertology.train.history import History, OnStep
 from bertology.train.memory import Memory
 from bertology.train.prune import Cut, Shrunk, shrink
@@ -46,8 +46,6 @@ from bertology.train.pruned_card import cut_text, pruned_card
 from bertology.train.records import TrainingRecord
 from bertology.train.recovery import recover
 from bertology.train.speed import Speed, measure_latencies, measure_speeds
-
-__all__ = ["PruneWatch", "Pruned", "prune_to"]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from bertology.train.prune import Cut
     from bertology.train.pruned import Pruned
 
-__all__ = ["LOADED_BY_TRANSFORMERS", "cut_text", "pruned_card"]
-
 LOADED_BY_TRANSFORMERS = """\
 ```python
 from transformers import AutoModelForSequenceClassification, AutoTokenizer

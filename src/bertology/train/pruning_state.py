@@ -18,8 +18,6 @@ from bertology.model.part_masks import PartImportances, PartMask
 from bertology.model.weight_masks import WeightMask
 from bertology.plain_files import read_json
 
-__all__ = ["Kept", "Mask", "Masks", "PruneStep", "PruningState"]
-
 Mask = WeightMask | PartMask
 Masks = NestedWeights | NestedParts
 _STEPS, _MASK, _WEIGHTS = "steps.json", "mask.safetensors", "weights.safetensors"

@@ -18,8 +18,6 @@ from torch import Tensor
 
 from bertology.train.protocols import Model
 
-__all__ = ["Recorded", "gains_by_recording", "quick_products"]
-
 BEFORE = 3  # plain calls before recording, so that nothing is left to compile or to allocate
 _BEFORE_MORE = 1  # the same for further shapes, which need little that the first did not
 

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-__all__ = [
-    "BaseModelRecord",
-    "CorpusRecord",
-    "EarlierTraining",
-    "EpochRecord",
-    "TextRecord",
-    "TrainingRecord",
-]
-
 
 class CorpusRecord(TypedDict):
     """A corpus that a model was fine-tuned or scored on."""

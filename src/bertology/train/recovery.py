@@ -20,8 +20,6 @@ from bertology.train.starts import default_rate, find_start
 if TYPE_CHECKING:
     from bertology.train.memory import Memory
 
-__all__ = ["Recovery", "in_order", "recover"]
-
 _SLOWER = 0.5  # than a fine-tuning: the model knows the task already
 
 

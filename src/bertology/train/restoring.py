@@ -23,8 +23,6 @@ from bertology.model.encoder import Encoder
 from bertology.model.weight_depths import INPUT, weight_depths
 from bertology.train.starts import draw_weights
 
-__all__ = ["Change", "Restorer"]
-
 
 @dataclass(frozen=True)
 class Change:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.label_match import LabelMatch
 
-__all__ = ["Score", "score_model"]
-
 _SURE = {1: "surely better than", 0: "not surely better than", -1: "surely worse than"}
 
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["seeded"]
-
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bertology.model.encoder import Encoder
-    from bertology.train.encoded import Encoded
-
-__all__ = ["Speed", "measure_batches", "measure_latencies", "measure_speeds", "timed_rounds"]
+    from bertology.train.token_rows import Encoded
 
 _BATCHES = 16  # timed in one round; taken evenly from the longest texts to the shortest
 _ROUNDS = 3

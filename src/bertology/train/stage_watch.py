@@ -9,8 +9,6 @@ from typing import Protocol
 
 from bertology.train.history import OnStep, Step
 
-__all__ = ["Count", "Line", "StageWatch", "losses_only"]
-
 
 class Line(Protocol):
     """Shows one training."""

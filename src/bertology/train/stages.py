@@ -9,8 +9,6 @@ from torch import Tensor
 
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["after_stage"]
-
 
 def after_stage(
     lesson: Lesson, way: Way, make: Callable[[], Mapping[str, Tensor]], *, epochs: int

@@ -24,17 +24,6 @@ from bertology.train.protocols import Classifier, Model
 if TYPE_CHECKING:
     from bertology.train.ways.way import Way
 
-__all__ = [
-    "STARTS",
-    "Start",
-    "begin",
-    "default_rate",
-    "draw_heads",
-    "draw_weights",
-    "find_start",
-    "new_weights",
-]
-
 # The least width, and the learning rate from there on. At 3e-4 a model of width 384 loses what it
 # had learnt on some tasks (CoLA, all seeds), at 1e-4 on none. Width 192 learns too little at 1e-4
 # (SST-2, STS-B), and at 3e-4 loses CoLA with more seeds than at 2e-4.

@@ -28,15 +28,13 @@ from bertology.model.rival_masks import bad_parts, bad_weights, random_parts, ra
 from bertology.model.weight_masks import WeightMask, weights_held_at_zero
 from bertology.train.encoded import encode, task_of
 from bertology.train.evaluate import predict
-from bertology.train.finetune import row_limit
+from bertology.train.fit import row_limit
 from bertology.train.iterative_pruning import PruningJob
 from bertology.train.protocols import Classifier
 from bertology.train.pruning_state import Mask
 from bertology.train.speed import measure_speeds
 from bertology.train.starts import STARTS, begin
 from bertology.train.tuning import TuningJob, answers_of, tune
-
-__all__ = ["Cut", "answers_on", "body_planes", "measure_cut", "retrained", "rivals"]
 
 Floats = NDArray[np.float64]
 Tell = Callable[[float], None]

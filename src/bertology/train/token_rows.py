@@ -14,8 +14,6 @@ from torch import Tensor
 from bertology.model.batch import by_length
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["Encoded", "Targets"]
-
 _CHUNK = 50  # batches that are sorted by length together: little padding, still well mixed
 
 Targets = list[int] | list[float]

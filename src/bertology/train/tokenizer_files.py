@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bertology.train.protocols import Savable
 
-__all__ = ["save_tokenizer"]
-
 _CONFIG = "tokenizer_config.json"
 _ONLY_IN_5 = "TokenizersBackend"  # the class of a fast tokenizer in version 5
 _IN_BOTH = "PreTrainedTokenizerFast"  # its name in version 4, which version 5 still knows

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bertology.model.encoder import Encoder
 
-__all__ = ["Finetuned", "is_at_chance"]
-
 
 @dataclass(frozen=True, repr=False)
 class Finetuned:
@@ -71,7 +69,7 @@ class Finetuned:
 
         from bertology.train.encoded import encode, learnable
         from bertology.train.evaluate import predict
-        from bertology.train.finetune import row_limit
+        from bertology.train.fit import row_limit
 
         model, tokenizer = self.encoder.model, self.encoder.tokenizer
         longest = row_limit(model, tokenizer, self.records[0]["settings"]["max_length"])

@@ -8,8 +8,6 @@ from bertology.train.model_card import card_head, card_table, card_versions
 from bertology.train.records import TrainingRecord
 from bertology.train.starts import find_start
 
-__all__ = ["tuned_card"]
-
 _LOADING = """\
 ```python
 import bertology as bt

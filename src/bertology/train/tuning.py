@@ -20,13 +20,8 @@ from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
 from bertology.train.encoded import CHOICE, encode, encode_once, head_for, learnable
 from bertology.train.evaluate import baseline, predict, predict_under, scores
-from bertology.train.finetune import (
-    FinetuneSettings,
-    check_fit,
-    finetune,
-    name_labels,
-    row_limit,
-)
+from bertology.train.finetune import FinetuneSettings, finetune
+from bertology.train.fit import check_fit, name_labels, row_limit
 from bertology.train.history import Epoch, History, OnStep, Watch
 from bertology.train.memory import Memory
 from bertology.train.preparing import lesson_of, try_ways
@@ -37,8 +32,6 @@ from bertology.train.stage_watch import StageWatch
 from bertology.train.starts import Start, begin, draw_heads, new_weights
 from bertology.train.tuned_card import tuned_card
 from bertology.train.ways import compatible
-
-__all__ = ["TuningJob", "answers_of", "check_apart", "make_tuned", "score_heads", "try_job", "tune"]
 
 _UNFINISHED = "-unfinished"
 Held = Callable[[Classifier], AbstractContextManager[object]]

@@ -9,8 +9,6 @@ from typing import Protocol
 from bertology.errors import DataError
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["SPECIAL", "wordpieces"]
-
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 
 

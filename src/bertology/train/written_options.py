@@ -13,8 +13,6 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["apart", "filled", "option_text", "options_of", "plain_name", "separated"]
-
 _NEXT = re.compile(r"\+(?=[A-Za-z])")  # which=1+3+5 is one option
 _LONGEST = 60  # letters of a name that is made of a text
 _KINDS = {"int": int, "float": float, "str": str}

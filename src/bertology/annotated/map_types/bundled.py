@@ -11,8 +11,6 @@ from safetensors.torch import load_file
 from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork
 from bertology.annotated.map_types.unrolled import UnrolledNetwork
 
-__all__ = ["bundled_network"]
-
 
 @cache
 def bundled_network(device: str = "cpu") -> MapTypeNetwork | UnrolledNetwork:

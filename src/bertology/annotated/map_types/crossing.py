@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CROSSING", "crossing", "has_crossing"]
-
 CROSSING = 0.15  # mean attention along the line, beyond that of its columns
 _SHORTEST = 4  # tokens of a line: what is shorter may be chance
 _DRIFT = 1  # a word more or less in one sentence moves the line by one

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "EACH",
-    "LONGEST",
-    "SHORTEST",
-    "VARIABLE",
-    "ExampleMap",
-    "add_kept",
-    "choose",
-    "kept_in",
-    "merge",
-    "record",
-]
-
 EACH = 3  # maps of one type
 SHORTEST = 10  # tokens of a text: a map of fewer shows hardly any pattern
 LONGEST = 40  # of a text whose map can still be labelled

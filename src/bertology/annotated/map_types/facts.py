@@ -13,8 +13,6 @@ from torch import Tensor
 
 from bertology.model.reducers.map_measures import REACH, in_sentences
 
-__all__ = ["FACTS", "OFFSET_COUNT", "TextFacts"]
-
 OFFSET_COUNT = 2 * REACH + 1
 _TOP = (1, 2, 4, 8)  # attention to the so many tokens that take most
 _STRIPES = 4  # columns whose way through the rows is followed

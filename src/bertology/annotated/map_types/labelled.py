@@ -13,8 +13,6 @@ from importlib.resources import as_file, files
 from bertology.data.map_labels import MapKey, MapLabel, read_labels
 from bertology.data.map_store import StoredMap, read_maps
 
-__all__ = ["bundled_labels", "bundled_maps", "drawn"]
-
 _ANNOTATIONS = files("bertology") / "data" / "annotations"
 
 

@@ -14,8 +14,6 @@ from torch import Tensor
 from bertology.annotated.map_types.facts import TextFacts
 from bertology.model.reducers.map_measures import map_measures, own_segment
 
-__all__ = ["GRID", "Cells", "Look", "of_all_heads", "of_all_texts"]
-
 GRID = 16
 
 

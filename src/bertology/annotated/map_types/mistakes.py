@@ -16,8 +16,6 @@ from bertology.bundled import CHECKPOINTS
 from bertology.data.map_labels import MAP_TYPES
 from bertology.stats.named_shares import Mistakes
 
-__all__ = ["MISTAKES", "bundled_mistakes"]
-
 MISTAKES = "map-types/mistakes.csv"
 
 

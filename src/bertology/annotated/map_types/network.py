@@ -22,8 +22,6 @@ from bertology.data.map_labels import MAP_TYPES
 if TYPE_CHECKING:
     from bertology.annotated.map_types.unrolled import UnrolledNetwork
 
-__all__ = ["WEIGHTS", "MapTypeNetwork", "classify", "logits_of", "types_of"]
-
 WEIGHTS = "model.safetensors"
 _WIDTHS = (8, 16, 16, 16, 16, 16, 16, 16)  # channels of the eight convolutional layers
 _STRIDES = (2, 2, 1, 1, 1, 2, 1, 1)

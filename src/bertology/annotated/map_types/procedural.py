@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import UnknownNameError
 
-__all__ = ["MadeMap", "make_map", "make_maps"]
-
 Floats = NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from bertology.model.site_context import SiteContext
 if TYPE_CHECKING:
     from bertology.model.hooks.instrument import Reducer
 
-__all__ = ["MapReading", "read_batches", "read_maps"]
-
 _TOGETHER = 2**11  # maps whose types are named by one call: no more than a cache holds
 _TOGETHER_ON_A_GPU = 2**18  # of several batches, for each call has its price; they take about a GiB
 _WAITING = 8  # batches at most, whatever the number of their maps

@@ -11,8 +11,6 @@ several maps at a time. Both say what `Cells.shrink`, `TextFacts.of` and `map_me
 import triton
 import triton.language as tl
 
-__all__ = ["VECTORS", "scan", "sum_up"]
-
 VECTORS = 17  # by name below, each of T numbers
 _FIRST, _SECOND, _SPREAD = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)  # by column
 _DARKEST, _SQUARES, _DISTANCE = tl.constexpr(3), tl.constexpr(4), tl.constexpr(5)  # by row

@@ -17,8 +17,6 @@ from bertology.annotated.map_types.facts import FACTS
 from bertology.annotated.map_types.looks import GRID, Cells, Look
 from bertology.model.reducers.map_measures import MAP_MEASURES
 
-__all__ = ["Scanner", "can_scan"]
-
 _ROWS = 16  # of a map held at a time: the fewest that the kernel can multiply
 _PER_WARP = 128  # columns: sums within one warp are many times as quick as sums over several
 _SUMMED = 256  # numbers of one vector that are summed up together, of several maps if need be

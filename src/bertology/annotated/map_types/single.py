@@ -15,8 +15,6 @@ from bertology.annotated.map_types.network import logits_of
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import ParameterError
 
-__all__ = ["MapType", "map_type"]
-
 _ROUNDING = 0.02  # of the sums of rows, in half precision too
 
 

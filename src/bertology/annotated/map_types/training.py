@@ -16,8 +16,6 @@ from bertology.annotated.map_types.procedural import MadeMap
 from bertology.annotated.map_types.variation import SeenMap
 from bertology.data.map_labels import MAP_TYPES
 
-__all__ = ["Sample", "Settings", "answers", "join", "made_sample", "sample_of", "train_network"]
-
 
 @dataclass(frozen=True)
 class Settings:

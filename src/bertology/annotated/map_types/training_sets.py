@@ -12,8 +12,6 @@ from bertology.annotated.map_types.training import Sample, join, sample_of
 from bertology.annotated.map_types.variation import SeenMap, vary
 from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel
 
-__all__ = ["TrainingSets", "seen_by"]
-
 VARIANTS = 5  # of each labelled map
 
 

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from bertology.annotated.map_types.looks import GRID
 from bertology.annotated.map_types.network import MapTypeNetwork
 
-__all__ = ["UnrolledNetwork"]
-
 
 class UnrolledNetwork(nn.Module):
     """Answers as the network that it is made of does, in half precision up to the last layers."""

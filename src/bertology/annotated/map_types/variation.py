@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SeenMap", "vary"]
-
 Floats = NDArray[np.float64]
 _SHORTEST = 6  # tokens; shorter maps have no form
 _UNSEEN = 0.12  # attention that tokens may receive in all and yet be left out

@@ -19,8 +19,6 @@ from scipy.optimize import minimize
 
 from bertology.annotated.trees.arc_sentences import PairBlock, Sentences
 
-__all__ = ["ArcFit", "ArcModel", "fit_arcs", "principal_vectors"]
-
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 FARTHEST = 10  # words; all that lie farther away are alike

@@ -23,8 +23,6 @@ from bertology.data.corpus import Corpus
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.word_maps import WordMaps
 
-__all__ = ["PairBlock", "Sentences", "read_sentences"]
-
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 _PAIRS = 16384  # in one block

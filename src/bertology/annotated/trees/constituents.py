@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from bertology.data.corpus import Example
 from bertology.data.words.piece_words import PieceWords
 
-__all__ = ["BASELINES", "gold_spans", "random_spans", "span_f1", "spans_of", "split_spans"]
-
 Span = tuple[int, int]
 Spans = frozenset[Span]
 

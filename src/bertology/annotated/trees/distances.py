@@ -17,8 +17,6 @@ from bertology.annotated.states import States
 from bertology.annotated.trees.gold import PUNCTUATION
 from bertology.data.corpus import Corpus
 
-__all__ = ["TreeSentence", "TreeSentences", "tree_distances", "tree_sentences"]
-
 Ints = NDArray[np.int64]
 _LEAST = 3  # words that are no punctuation: two have one tree
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from bertology.annotated.trees.projective import ProjectiveTrees
 from bertology.annotated.trees.spanning import Arborescences, undirected_trees
 
-__all__ = ["PROJECTIVE", "SPANNING", "all_trees", "spanning_trees"]
-
 UNDIRECTED = "undirected"
 DIRECTED = ("to-head", "to-head-rooted", "to-dependent", "to-dependent-rooted")
 ROOTED = tuple(name for name in DIRECTED if name.endswith("-rooted"))

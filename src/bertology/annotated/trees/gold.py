@@ -19,8 +19,6 @@ from bertology.data.corpus import Example
 from bertology.data.words.links import UNIVERSAL
 from bertology.data.words.piece_words import PieceWords
 
-__all__ = ["OFFSETS", "RELATIONS", "GoldTrees", "words_without_punctuation"]
-
 Ints = NDArray[np.int64]
 PUNCTUATION = "punct"
 RELATIONS = (*(name for name in UNIVERSAL if name != PUNCTUATION), "other")

@@ -12,8 +12,6 @@ from bertology.data.words.piece_words import PieceWords
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.impact import Impact, MaskableText, impact_matrices
 
-__all__ = ["scaled", "word_impacts"]
-
 
 def word_impacts(
     encoder: Encoder,

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
 
-__all__ = ["ProjectiveTrees"]
-
 Ints = NDArray[np.int64]
 
 

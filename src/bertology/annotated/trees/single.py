@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-__all__ = ["SentenceTree", "sentence_tree"]
-
 
 @dataclass(frozen=True)
 class SentenceTree:

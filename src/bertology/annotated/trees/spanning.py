@@ -20,8 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
 
-__all__ = ["Arborescences", "undirected_trees"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _NEVER = -1e3  # scores are at most 1 in size, so that one such arc outweighs a whole sentence

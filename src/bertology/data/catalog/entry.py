@@ -14,8 +14,6 @@ from bertology.data.tasks import get_task
 from bertology.errors import DataError, UnknownNameError
 from bertology.yaml_sections import Section, parse_section
 
-__all__ = ["CatalogEntry", "read_entry"]
-
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

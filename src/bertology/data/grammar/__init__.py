@@ -19,14 +19,8 @@ agrees, which may be an auxiliary. "critical" is the word on which a minimal pai
 
 from __future__ import annotations
 
-from bertology.data.grammar.corpora import (
-    CORPUS_NAMES,
-    SIZES,
-    SWITCHES,
-    corpus,
-    sentences,
-    split_of,
-)
+from bertology.data.grammar.corpora import CORPUS_NAMES, SIZES, SWITCHES, corpus, sentences
 from bertology.data.grammar.lexicon import LEXICON
+from bertology.data.grammar.rows import split_of
 
 __all__ = ["CORPUS_NAMES", "LEXICON", "SIZES", "SWITCHES", "corpus", "sentences", "split_of"]

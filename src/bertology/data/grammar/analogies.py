@@ -13,8 +13,6 @@ from bertology.data.grammar.facts import RELATIONS
 from bertology.data.grammar.lexicon import LEXICON
 from bertology.data.grammar.rows import Row
 
-__all__ = ["analogy_pairs", "analogy_rows"]
-
 _GENDERS = """
 king queen prince princess actor actress waiter waitress man woman boy girl uncle aunt father mother
 brother sister grandfather grandmother son daughter nephew niece

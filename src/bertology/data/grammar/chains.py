@@ -26,8 +26,6 @@ from bertology.data.clozes import MASK
 from bertology.data.grammar.fragments import COMPARISONS, compared
 from bertology.data.grammar.lexicon import LEXICON
 
-__all__ = ["CHAINS", "MOST_STEPS", "ChainDraw", "ChainItem", "ChainedCloze", "chain_rows"]
-
 CHAINS = ("comparison", "containment")
 MOST_STEPS = 5
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["chunks_of"]
-
 _KINDS = {
     **dict.fromkeys(("NOUN", "PROPN", "PRON", "NUM", "DET"), "NP"), "VERB": "VP", "AUX": "VP",
     "ADP": "PP", "SCONJ": "SBAR", "ADV": "ADVP", "ADJ": "ADJP",

@@ -9,17 +9,6 @@ from bertology.data.grammar.meaning import Adjunct, Entity, Event
 from bertology.data.grammar.phrases import adjunct_phrase, adverb, noun_phrase, time_phrase
 from bertology.data.grammar.tree import Clause, Node, Role
 
-__all__ = [
-    "Relative",
-    "clause",
-    "close",
-    "comma",
-    "finite",
-    "infinitive",
-    "mark",
-    "verb_group",
-]
-
 _BE = {
     "present": {"sg": "is", "pl": "are", "1": "am"},
     "past": {"sg": "was", "pl": "were", "1": "was"},

@@ -8,8 +8,6 @@ from bertology.data.grammar.meaning import Event
 from bertology.data.grammar.phrases import noun_phrase
 from bertology.data.grammar.tree import Clause, Node
 
-__all__ = ["cleft", "extraposed"]
-
 
 def cleft(event: Event, focus: str) -> Clause:
     """ "It was X who …" with the subject or the object of the event in focus."""

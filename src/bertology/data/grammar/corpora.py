@@ -24,8 +24,6 @@ from bertology.data.grammar.word_pairs import WORD_PAIRS, word_pair_rows
 from bertology.data.words.targets import TARGETED
 from bertology.errors import ParameterError, UnknownNameError
 
-__all__ = ["CORPUS_NAMES", "SIZES", "SWITCHES", "corpus", "sentences", "split_of"]
-
 SIZES = {"train": 4000, "validation": 1000, "test": 1000}
 
 _ANNOTATED = frozenset(

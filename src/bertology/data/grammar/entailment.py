@@ -19,8 +19,6 @@ from bertology.data.grammar.phrases import Prepositional, adverb
 from bertology.data.grammar.sentences import SentenceDraw
 from bertology.data.grammar.tree import Node
 
-__all__ = ["HEURISTICS", "EntailmentDraw", "Inference"]
-
 HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
 ENTAILED, NOT_ENTAILED = 0, 1
 _NEAR = ("near", "behind", "beside")

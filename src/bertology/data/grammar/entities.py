@@ -11,8 +11,6 @@ from bertology.data.grammar.meaning import Adjunct, Entity, Modifier
 from bertology.data.grammar.nouns import UNIQUE
 from bertology.data.grammar.phrases import Prepositional
 
-__all__ = ["EntityDraw"]
-
 T = TypeVar("T")
 
 _SINGULAR = ("the",) * 28 + ("a",) * 10 + ("this", "every")

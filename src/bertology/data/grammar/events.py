@@ -10,8 +10,6 @@ from bertology.data.grammar.lexicon import LEXICON, Noun, Verb
 from bertology.data.grammar.meaning import Adjunct, Entity, Event
 from bertology.data.grammar.modifiers import ABSOLUTE
 
-__all__ = ["EventDraw"]
-
 # (up to this share, tense, aspect); statives and sudden changes are taken without the progressive.
 _TENSES = (
     (0.52, "past", "simple"),

@@ -38,8 +38,6 @@ from bertology.data.grammar.logic import (
 )
 from bertology.data.grammar.monotonicity import MonotonicityDraw
 
-__all__ = ["COMPARISONS", "FRAGMENTS", "FragmentDraw", "Statement", "compared", "listed"]
-
 FRAGMENTS = (
     "negation", "boolean", "quantifier", "conditional", "comparative", "counting", "monotonicity",
 )  # fmt: skip

@@ -8,8 +8,6 @@ from functools import cached_property
 
 from bertology.data.grammar import modifiers, nouns, verbs
 
-__all__ = ["LEXICON", "Lexicon", "Noun", "Verb", "article", "third_person"]
-
 _VOWELS = "aeiou"
 _SAYERS = {"Stating": "agent"}  # who says is an agent, who knows an experiencer
 

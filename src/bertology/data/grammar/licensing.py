@@ -21,8 +21,6 @@ from typing import NamedTuple
 
 from bertology.data.grammar.lexicon import LEXICON
 
-__all__ = ["ENVIRONMENTS", "FACTORS", "NPIS", "LicensingDraw", "ParadigmSentence", "licensing_rows"]
-
 FACTORS = ("licensor", "scope", "npi_present")
 
 ENVIRONMENTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {

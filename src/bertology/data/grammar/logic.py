@@ -12,8 +12,6 @@ from functools import cache, lru_cache
 from itertools import product
 from typing import Any, Literal
 
-__all__ = ["CONTRADICTION", "ENTAILMENT", "NEUTRAL", "Formula", "SpaceName", "both_ways", "verdict"]
-
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 Formula = tuple[Any, ...]
 SpaceName = tuple[Literal["facts", "order"], int]

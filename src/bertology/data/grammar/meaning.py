@@ -12,9 +12,6 @@ from typing import Any, Protocol, TypeVar
 from bertology.data.grammar.lexicon import Noun, Verb
 from bertology.data.grammar.tree import Node
 
-__all__ = ["Adjunct", "Entity", "Event", "Modifier"]
-
-
 T = TypeVar("T", "Entity", "Event")
 
 

@@ -16,14 +16,6 @@ from bertology.data.grammar.phrases import Prepositional
 from bertology.data.grammar.sentences import SentenceDraw
 from bertology.data.grammar.tree import Clause, Node, annotate, detokenise, spell
 
-__all__ = [
-    "MAX_ATTRACTORS",
-    "NPI_KINDS",
-    "REFLEXIVE_KINDS",
-    "MinimalPair",
-    "MinimalPairDraw",
-]
-
 MAX_ATTRACTORS = 4
 REFLEXIVE_KINDS = ("gender", "number", "possessor", "clause")
 NPI_KINDS = ("determiner", "adverb", "negation", "scope", "verb")

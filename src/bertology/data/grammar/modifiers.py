@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ABSOLUTE",
-    "ADJECTIVES",
-    "ADJECTIVE_SYNONYMS",
-    "ADVERB_SYNONYMS",
-    "CAUSES",
-    "FREQUENCY",
-    "FUNCTION_WORDS",
-    "MANNER",
-    "PREDICATES",
-    "SORT_GROUPS",
-    "TIMES",
-]
-
 # Which list of adjectives each sort of noun draws from.
 SORT_GROUPS = """
 person: person

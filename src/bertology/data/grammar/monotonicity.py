@@ -17,8 +17,6 @@ import numpy as np
 from bertology.data.grammar.lexicon import LEXICON
 from bertology.data.grammar.logic import Formula, verdict
 
-__all__ = ["MonotonicityDraw"]
-
 _DETERMINERS = ("every", "some", "no", "not every")
 _ADJECTIVES = ("happy", "old", "tall", "quiet", "tired", "clever", "polite", "hungry", "brave")
 _VERBS = ("sang", "danced", "laughed", "slept", "waited", "smiled", "jumped", "shouted", "wept")

@@ -6,17 +6,6 @@ One line per sort. An entry is `singular`, `singular/plural` where the plural is
 
 from __future__ import annotations
 
-__all__ = [
-    "LOCATIVES",
-    "MASS_SORTS",
-    "NOUNS",
-    "NOUN_SYNONYMS",
-    "PERSON_NAMES",
-    "SCENES",
-    "UNEMPLOYED",
-    "UNIQUE",
-]
-
 NOUNS = """
 person: farmer teacher doctor nurse pilot lawyer student neighbor artist singer writer baker
     gardener driver waiter:m waitress:f king:m queen:f actor:m actress:f engineer judge soldier

@@ -18,8 +18,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["EXTRAPOLATION", "LISTED", "NOTATIONS", "NumberDraw", "in_words"]
-
 EXTRAPOLATION = "extrapolation"
 LISTED = 5
 _LEAST_SPAN = 48

@@ -17,8 +17,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-__all__ = ["AFFORDANCES", "OBJECTS", "OBJECT_SENTENCES", "PROPERTIES", "object_rows"]
-
 PROPERTIES = {
     "alive": "is alive", "edible": "is edible", "sweet": "is sweet", "soft": "is soft",
     "hard": "is hard", "sharp": "is sharp", "heavy": "is heavy", "light": "is light",

@@ -18,8 +18,6 @@ from bertology.data.grammar.meaning import Entity, Event
 from bertology.data.grammar.sentences import SentenceDraw
 from bertology.data.grammar.tree import Clause, detokenise, spell
 
-__all__ = ["ParaphraseDraw", "ParaphrasePair", "write"]
-
 _CHANGED_SHARE = 0.2  # of the hard non-paraphrases, how many differ by a word rather than by order
 _VERBS = {v.lemma: v for v in reversed(LEXICON.transitive)}
 

@@ -8,8 +8,6 @@ from bertology.data.grammar.lexicon import article
 from bertology.data.grammar.meaning import Adjunct, Entity
 from bertology.data.grammar.tree import Node
 
-__all__ = ["Prepositional", "adjunct_phrase", "adverb", "noun_phrase", "pronoun", "time_phrase"]
-
 # nominative, accusative, possessive, reflexive
 _PRONOUNS = {
     "1sg": ("I", "me", "my", "myself"),

@@ -21,8 +21,6 @@ from bertology.data.grammar.meaning import Adjunct, Entity, Event
 from bertology.data.grammar.paraphrase import write
 from bertology.data.grammar.rows import Row
 
-__all__ = ["KINDS", "ReadingDraw", "Story", "reading_rows"]
-
 KINDS = ("who", "what", "where")
 _VERBS = (("repair", "fix"), ("buy", "purchase"), ("clean", "push", "sell"))
 _THINGS = ("vehicle", "furniture")

@@ -29,25 +29,6 @@ from bertology.errors import ParameterError
 
 T = TypeVar("T")
 
-__all__ = [
-    "Row",
-    "Stream",
-    "acceptability_rows",
-    "agreement_rows",
-    "distinct",
-    "entailment_rows",
-    "fragment_rows",
-    "heuristic_rows",
-    "npi_rows",
-    "number_rows",
-    "order_rows",
-    "paraphrase_rows",
-    "reflexive_rows",
-    "sentence_rows",
-    "sentence_task_rows",
-    "split_of",
-]
-
 Row = tuple[str, str | None, int | float | None, dict[str, object]]
 """Text, second text (or None), label (or None), annotations."""
 Stream = Iterator[list[Callable[[], Row]]]

@@ -8,8 +8,6 @@ either; tests hold both.
 
 from __future__ import annotations
 
-__all__ = ["CONTEXTS"]
-
 CONTEXTS = """
 bank: institution
 who: cashier lender investor robber accountant customer // merchant widow trader borrower

@@ -17,8 +17,6 @@ from bertology.data.words.alignment import Span
 from bertology.data.words.targets import targeted_pair
 from bertology.data.words.treebank_text import treebank_text
 
-__all__ = ["SENSES", "Sense", "sense_pair_rows", "sense_rows"]
-
 _OPENINGS = (
     "", "yesterday", "later", "at last", "once", "in the end", "that day", "last week",
     "on Monday", "this time",

@@ -21,8 +21,6 @@ from bertology.data.grammar.phrases import Prepositional, adjunct_phrase, adverb
 from bertology.data.grammar.sentences import SentenceDraw
 from bertology.data.grammar.tree import Clause, Node, annotate, detokenise, spell
 
-__all__ = ["CONTENT", "KINDS", "TaskDraw"]
-
 CONTENT: tuple[Noun, ...] = LEXICON.people_in_plural[:60:2]
 """The thirty words of which every plain sentence has exactly one."""
 

@@ -19,8 +19,6 @@ from bertology.data.grammar.meaning import Entity, Event
 from bertology.data.grammar.phrases import adjunct_phrase, noun_phrase
 from bertology.data.grammar.tree import Clause, Node
 
-__all__ = ["SentenceDraw", "draw_sentences"]
-
 _SEQUENCE = ("before", "after", "when")
 _EXTRAPOSED = ("surprising", "strange", "obvious", "clear", "possible", "likely", "important")
 _TOUGH = ("easy", "difficult", "hard", "fun", "impossible", "dangerous", "useful")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bertology.data.corpus import Task
 
-__all__ = ["TASKS"]
-
 TASKS = {
     "grammar-paraphrase": Task(
         "grammar-paraphrase",

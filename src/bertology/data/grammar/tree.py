@@ -7,8 +7,6 @@ from typing import Any
 
 from bertology.data.grammar.chunks import chunks_of
 
-__all__ = ["Clause", "Node", "Role", "annotate", "detokenise", "spell"]
-
 # These are written without a space before them.
 _CLITICS = frozenset({".", ",", "?", "n't", "'s", "'"})
 

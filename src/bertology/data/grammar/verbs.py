@@ -14,19 +14,6 @@ r also reflexive, y symmetric, 1 one object at a time.
 
 from __future__ import annotations
 
-__all__ = [
-    "COMPLEMENT",
-    "CONTROL",
-    "DITRANSITIVE",
-    "HABITS",
-    "INTRANSITIVE",
-    "MOTION",
-    "OBJECT_CONTROL",
-    "SURPRISE",
-    "TRANSITIVE",
-    "VERB_SYNONYMS",
-]
-
 TRANSITIVE = """
 repair | Repairing | person | opening structure vehicle vessel rideable furniture music =clock
     =radio =ladder | agent patient | care | w |

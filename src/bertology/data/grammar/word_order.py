@@ -17,8 +17,6 @@ from bertology.data.grammar.phrases import adjunct_phrase
 from bertology.data.grammar.sentences import SentenceDraw
 from bertology.data.grammar.tree import Clause
 
-__all__ = ["ORDERS", "OrderDraw"]
-
 ORDERS = (
     "relative-after",
     "complement",

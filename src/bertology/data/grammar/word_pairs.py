@@ -18,8 +18,6 @@ from bertology.data.grammar.lexicon import LEXICON
 from bertology.data.grammar.objects import OBJECTS
 from bertology.data.grammar.rows import Row
 
-__all__ = ["WORD_PAIRS", "word_pair_rows"]
-
 _MOST = 10
 
 

@@ -16,8 +16,6 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.GROUP})
 
 

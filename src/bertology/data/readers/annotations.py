@@ -10,8 +10,6 @@ from bertology.data.words.own_links import check_links
 from bertology.data.words.piece_words import known_words
 from bertology.errors import DataError
 
-__all__ = ["SPANS", "WORD_LEVEL", "check_annotations"]
-
 WORD_LEVEL = (
     Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS, Field.TAGS, Field.OFFSETS,
 )  # fmt: skip

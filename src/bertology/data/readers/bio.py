@@ -22,8 +22,6 @@ from bertology.data.readers.mentions import spaced
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["marked_spans", "read"]
-
 _USUAL: Mapping[int, Sequence[str]] = {
     2: ("words", "entities"),
     3: ("words", "tags", "chunks"),

@@ -18,8 +18,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.treebank_text import treebank_text
 from bertology.errors import DataError
 
-__all__ = ["Phrase", "TreeSentence", "example_of", "read", "tree_sentences"]
-
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.TAGS, Field.OFFSETS, Field.CONSTITUENTS})
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _SILENT = "-NONE-"

@@ -23,8 +23,6 @@ from bertology.data.readers.mentions import spaced
 from bertology.data.readers.request import MissingSplitError, Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.OFFSETS, Field.SENSES, Field.GROUP})
 _MAP = "classes_map.txt"
 

@@ -22,8 +22,6 @@ from bertology.data.readers.mentions import MENTIONED, Brackets, spaced
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["BRACKETS", "EMPTY", "SPELLED", "TAGS", "read"]
-
 EMPTY = ("", "-", "_", "*")
 BRACKETS = re.compile(r"\(([^()|]+)(\)?)|([^()|]+)\)|\|")
 _BEGIN = re.compile(r"#\s*begin document\s*(?:\((.*)\);\s*part\s*(\d+)|(.*))")

@@ -21,8 +21,6 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["FIELDS", "MARKS", "ReadSentence", "Sentence", "read", "sentences"]
-
 _COLUMNS = 10
 FIELDS = frozenset(
     {

@@ -19,8 +19,6 @@ from bertology.data.readers.mentions import MENTIONED, Brackets
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _JOINED = ("words", "lemmas", "pos", "relations")
 _FIELDS = MENTIONED | {Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS, Field.SENTENCES}
 _PIECE = re.compile(r"\[(\d+)/\d+\]")

@@ -12,8 +12,6 @@ from bertology.data.readers.separators import Cells, find_separator, named_separ
 from bertology.data.readers.table import USUAL_NAMES, Row, build, grouped
 from bertology.errors import DataError
 
-__all__ = ["read", "tab_separated"]
-
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus in a .csv or .tsv file."""

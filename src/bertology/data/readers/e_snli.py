@@ -25,8 +25,6 @@ from bertology.data.readers.rows import known_rows
 from bertology.data.tasks import get_task
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _FIELDS = frozenset(
     {Field.TEXT, Field.TEXT_B, Field.LABEL, Field.WORDS, Field.OFFSETS, Field.RATIONALES}
 )

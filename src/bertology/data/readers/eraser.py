@@ -24,8 +24,6 @@ from bertology.data.readers.mentions import spaced
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _FIELDS = frozenset(
     {Field.TEXT, Field.LABEL, Field.WORDS, Field.OFFSETS, Field.SENTENCES, Field.RATIONALES}
 )

@@ -9,8 +9,6 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from bertology.errors import DataError
 from bertology.plain_files import read_bytes, read_utf8
 
-__all__ = ["numbered_lines", "read_text", "xml_root"]
-
 
 def read_text(path: Path) -> str:
     """The whole file, decoded as UTF-8 (a byte-order mark is dropped)."""

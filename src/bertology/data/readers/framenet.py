@@ -27,8 +27,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span, split_words
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _FIELDS = frozenset(
     {
         Field.TEXT, Field.WORDS, Field.OFFSETS, Field.FRAME, Field.PREDICATE, Field.ROLES,

@@ -15,8 +15,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _COLUMNS = (
     "ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset",
     "B-coref", "URL",

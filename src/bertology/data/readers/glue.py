@@ -19,8 +19,6 @@ from bertology.data.readers.table import Row, build
 from bertology.data.tasks import TASKS, get_task, plain_name
 from bertology.errors import DataError, UnknownNameError
 
-__all__ = ["GLUE", "read", "recognises", "splits_in"]
-
 
 @dataclass(frozen=True)
 class _Format:

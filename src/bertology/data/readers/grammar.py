@@ -10,8 +10,6 @@ from pathlib import Path
 from bertology.data.corpus import Corpus
 from bertology.data.readers.request import Request
 
-__all__ = ["read"]
-
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus of that name; `size`, `seed` and the grammar's switches are its options."""

@@ -12,8 +12,6 @@ from bertology.data.readers.request import Request
 from bertology.data.readers.table import Row, build, find_columns
 from bertology.errors import DataError, UnknownNameError
 
-__all__ = ["is_saved", "read"]
-
 
 class Table(Protocol):
     """What is used of a `datasets.Dataset`."""

@@ -12,8 +12,6 @@ from bertology.data.readers.table import Row, build, grouped
 from bertology.errors import DataError
 from bertology.plain_files import parse_json
 
-__all__ = ["objects", "read", "whole"]
-
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus in a .jsonl or .json file."""

@@ -10,8 +10,6 @@ from difflib import get_close_matches
 from bertology.data.corpus import Task
 from bertology.errors import DataError
 
-__all__ = ["infer_task", "is_missing", "parse_label"]
-
 _MOST_CLASSES = 200
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _MISSING = {"", "nan", "na", "n/a", "none", "null"}

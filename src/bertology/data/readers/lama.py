@@ -27,8 +27,6 @@ from bertology.data.readers.table import Row
 from bertology.data.readers.templates import Templates, read_templates
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _NAMES = {
     "entity": ("sub_label", "entity", "sub"),
     "answer": ("obj_label", "answer"),

@@ -8,8 +8,6 @@ from pathlib import Path
 from bertology.data.readers import READERS, glue, hub
 from bertology.errors import DataError
 
-__all__ = ["EXTENSIONS", "choose", "named_after"]
-
 EXTENSIONS = {
     ".conll": "conll", ".v4_gold_conll": "conll", ".v4_auto_conll": "conll", ".conllu": "conllu",
     ".csv": "csv", ".tsv": "csv", ".json": "jsonl", ".jsonl": "jsonl",

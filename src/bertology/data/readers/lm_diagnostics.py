@@ -24,8 +24,6 @@ from bertology.data.readers.request import Request
 from bertology.data.readers.rows import known_rows
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _CLOZE = frozenset({Field.TEXT, Field.ANSWER, Field.GROUP, Field.ITEM, Field.CONDITION})
 _CPRAG = ("item", "context_s1", "context_s2", "expected", "within_category", "between_category")
 _ROLE = ("item", "context", "expected", "exp_cloze", "target", "tgt_cloze")

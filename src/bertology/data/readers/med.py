@@ -14,8 +14,6 @@ from bertology.data.readers.rows import known_rows
 from bertology.data.tasks import get_task
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _COLUMNS = ("index", "genre", "sentence1", "sentence2", "gold_label")
 _DIRECTIONS = {
     "upward_monotone": "upward", "downward_monotone": "downward", "non_monotone": "neither",

@@ -14,8 +14,6 @@ from bertology.data.words.alignment import Span
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 
-__all__ = ["MENTIONED", "Brackets", "of_characters", "spaced", "words_at"]
-
 MENTIONED = frozenset({Field.TEXT, Field.WORDS, Field.OFFSETS, Field.COREFERENCE})
 """The fields of an example that `of_characters` makes."""
 

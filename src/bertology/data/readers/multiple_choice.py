@@ -19,8 +19,6 @@ from bertology.data.readers.jsonl import objects
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["choice_task", "read"]
-
 _USUAL = {
     "text": ("context", "text", "passage", "article", "story"),
     "text_b": ("question", "text_b"),

@@ -26,8 +26,6 @@ from bertology.data.readers.request import Request
 from bertology.data.readers.rows import known_rows
 from bertology.errors import DataError
 
-__all__ = ["read", "read_paradigms"]
-
 _FACTORS = ("licensor", "scope", "npi_present")
 _SENTENCE = ("environment", "npi", *_FACTORS, "paradigm", "acceptability", "sentence")
 _RATING = ("annotator", "condition", "sentence", "rating", "native_english", "passed_check")

@@ -10,8 +10,6 @@ from bertology.data.readers.csv import tab_separated
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["NUMBER_WORDS", "read"]
-
 NUMBER_WORDS = (
     "no", "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 )  # fmt: skip

@@ -15,8 +15,6 @@ from bertology.data.readers.request import Request
 from bertology.data.readers.table import Row
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The questions of one file."""

@@ -22,8 +22,6 @@ from bertology.data.readers.mentions import Brackets, spaced
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _ALWAYS = frozenset({Field.TEXT, Field.WORDS, Field.OFFSETS})
 _OPTIONAL = (
     Field.TAGS, Field.POS, Field.CONSTITUENTS, Field.ENTITIES, Field.ARGUMENTS, Field.COREFERENCE,

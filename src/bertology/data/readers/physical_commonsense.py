@@ -27,8 +27,6 @@ from bertology.data.readers.request import MissingSplitError, Request
 from bertology.data.readers.rows import known_rows
 from bertology.errors import DataError, UnknownNameError
 
-__all__ = ["read"]
-
 _CODES = {"object-property": "OP", "object-affordance": "OA", "affordance-property": "AP"}
 _ALL = "all"
 _SITUATED = ("cocoImgID", "cocoAnnID", "objectUID")

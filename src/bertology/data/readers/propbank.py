@@ -17,8 +17,6 @@ from bertology.data.readers.conllu import FIELDS, ReadSentence, sentences
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _EMPTY = ("_", "")
 _ITSELF = ("V", "C-V")  # the predicate, and the rest of one in several words ("set up")
 

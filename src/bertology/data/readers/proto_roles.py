@@ -29,8 +29,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 _HOLDS = 4.0
 _COMMON = ("Split", "Sentence.ID", "Pred.Token", "Property", "Response", "Applicable")

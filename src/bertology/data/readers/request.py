@@ -10,8 +10,6 @@ from typing import Any
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import DataError
 
-__all__ = ["OPTIONS", "MissingSplitError", "ReadFunction", "Request"]
-
 OPTIONS: dict[str, str] = {
     "header": "CSV: false when the first row is data (columns are then '0', '1', …), or the names",
     "separator": "CSV: comma, semicolon, tab or a character, where the file itself does not tell",

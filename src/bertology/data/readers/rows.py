@@ -9,8 +9,6 @@ from bertology.data.readers.files import read_text
 from bertology.data.readers.separators import split_rows
 from bertology.errors import DataError
 
-__all__ = ["known_rows"]
-
 
 def known_rows(
     path: Path, columns: Iterable[str], *, skip: str = ""

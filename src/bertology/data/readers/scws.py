@@ -21,8 +21,6 @@ from bertology.data.words.alignment import Span, split_words
 from bertology.data.words.targets import TARGETED, targeted_pair
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _TASK = Task("scws", "regression", (), ("spearman", "pearson"), pair=True)
 _RATINGS = 10
 _CELLS = 8 + _RATINGS

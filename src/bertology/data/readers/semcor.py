@@ -29,8 +29,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.treebank_text import treebank_text
 from bertology.errors import DataError, UnknownNameError
 
-__all__ = ["read", "split_of_document"]
-
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.OFFSETS, Field.SENSES, Field.GROUP})
 _SPLITS = ("train", "test")
 _HELD_OUT = 5  # one document of so many

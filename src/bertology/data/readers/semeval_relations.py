@@ -23,8 +23,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.OFFSETS, Field.ENTITY_RELATIONS})
 _NUMBERED = re.compile(r'(\d+)\s+"?(.*?)"?\s*')
 _MARK = re.compile(r"<(/?)e([12])>")

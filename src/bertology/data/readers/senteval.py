@@ -17,8 +17,6 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.OFFSETS, Field.SENTENCE_LABELS})
 _PARTS = {"tr": "train", "va": "validation", "te": "test"}
 _TASKS: Mapping[str, str] = {

@@ -14,8 +14,6 @@ from itertools import islice
 
 from bertology.errors import DataError, ParameterError
 
-__all__ = ["NAMES", "Cells", "find_separator", "named_separator", "split_rows"]
-
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab"}
 _LOOKED_AT = 500  # rows
 _LONGEST_CELL = 2**27

@@ -11,8 +11,6 @@ from bertology.data.readers.jsonl import whole
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The questions of a SQuAD file; one without an answer (2.0) has an empty ANSWER."""

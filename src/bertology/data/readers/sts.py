@@ -18,8 +18,6 @@ from bertology.data.readers.request import Request
 from bertology.errors import DataError
 from bertology.plain_files import read_utf8
 
-__all__ = ["read"]
-
 _FIELDS = frozenset({Field.TEXT, Field.TEXT_B, Field.LABEL, Field.GROUP})
 _TASK = Task("sts", "regression", (), ("pearson", "spearman"), pair=True)
 _INPUT, _GOLD = "STS.input.", "STS.gs."

@@ -15,8 +15,6 @@ from bertology.data.readers.request import Request
 from bertology.errors import DataError, ParameterError
 from bertology.plain_files import parse_json
 
-__all__ = ["USUAL_NAMES", "Row", "build", "find_columns", "grouped"]
-
 _PAIRS = (
     ("text", "text_b"), ("text_a", "text_b"), ("sentence1", "sentence2"),
     ("premise", "hypothesis"), ("question1", "question2"), ("question", "sentence"),

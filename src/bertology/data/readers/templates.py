@@ -23,8 +23,6 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.jsonl import objects
 from bertology.errors import DataError, ParameterError
 
-__all__ = ["Templates", "read_templates"]
-
 _KEYS = ("template", "pattern")
 _ENDINGS = (".jsonl", ".txt")
 _SPACE = re.compile(r"\s+([.,;:?!])")

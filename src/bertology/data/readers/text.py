@@ -10,8 +10,6 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
 from bertology.errors import DataError, ParameterError
 
-__all__ = ["read"]
-
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus in a text file. Its examples are named by their line numbers."""

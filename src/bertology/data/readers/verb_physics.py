@@ -13,8 +13,6 @@ from bertology.data.readers.request import Request
 from bertology.data.readers.rows import known_rows
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _ATTRIBUTES = ("size", "weight", "strength", "rigidness", "speed")
 _LABELS = {"-1": 0, "0": 1, "1": 2}
 _UNDECIDED = "-42"

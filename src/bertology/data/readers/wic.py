@@ -30,8 +30,6 @@ from bertology.data.words.treebank_text import treebank_text
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _TASK = Task("wic", "classification", ("false", "true"), ("accuracy",), pair=True)
 _PROMPT = re.compile(r"Word:\s*(\S.*?)\.\s+Sentence 1:\s*(\S.*?)\s+Sentence 2:\s*(\S.*)", re.DOTALL)
 

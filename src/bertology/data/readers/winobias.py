@@ -19,8 +19,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _NUMBER = re.compile(r"\s*\d+\s+")
 _OCCUPATIONS = (
     "driver supervisor janitor cook mover laborer construction_worker chief developer carpenter "

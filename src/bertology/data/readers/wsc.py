@@ -23,8 +23,6 @@ from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span, split_words
 from bertology.errors import DataError
 
-__all__ = ["read"]
-
 _ARTICLE = re.compile(r"(?:the|an?|my|his|her|their)\s+", re.IGNORECASE)
 
 

@@ -13,8 +13,6 @@ from functools import cache
 from bertology.data.corpus import Example, Field
 from bertology.data.words.mentions import Mention, MentionKind
 
-__all__ = ["Agreement", "agree", "agreement_of"]
-
 _PRONOUNS = {
     "1 singular -": "i me my mine myself", "1 plural -": "we us our ours ourselves",
     "2 - -": "you your yours yourself", "2 plural -": "yourselves",

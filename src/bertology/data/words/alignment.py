@@ -17,17 +17,6 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 
-__all__ = [
-    "Alignment",
-    "Encoding",
-    "Span",
-    "align",
-    "locate",
-    "pool",
-    "split_words",
-    "units",
-]
-
 Span = tuple[int, int]
 """First character, last character + 1."""
 

@@ -13,8 +13,6 @@ from bertology.data.corpus import Example, Field
 from bertology.data.words.agreement import Agreement, agree, agreement_of
 from bertology.data.words.mentions import Mention
 
-__all__ = ["BASELINES", "SIMPLE", "Question", "baseline_hits", "questions_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

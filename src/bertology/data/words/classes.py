@@ -23,22 +23,6 @@ from bertology.data.words.alignment import Encoding
 from bertology.data.words.piece_words import PieceWords
 from bertology.errors import DataError
 
-__all__ = [
-    "BY_CORPUS",
-    "LINGUISTIC",
-    "NEGATIONS",
-    "OBJECT",
-    "SPECIAL",
-    "SUBJECT",
-    "Specials",
-    "TokenClass",
-    "class_masks",
-    "classify",
-    "has_classes",
-    "is_punctuation",
-    "position_groups",
-]
-
 BY_CORPUS = "the corpus"  # who annotated, where it was no tagger
 Mask = NDArray[np.bool_]
 

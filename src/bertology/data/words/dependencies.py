@@ -15,8 +15,6 @@ from bertology.data.corpus import Example, Field
 from bertology.data.words.classes import SUBJECT
 from bertology.errors import DataError
 
-__all__ = ["REFLEXIVES", "Dependency", "dependency_of", "wrong_span"]
-
 REFLEXIVES = frozenset(
     "myself yourself himself herself itself oneself ourselves yourselves themselves".split()
 )

@@ -13,8 +13,6 @@ from bertology.data.words.classes import TokenClass, classify
 from bertology.data.words.links import Link, links_of
 from bertology.data.words.piece_words import word_spans
 
-__all__ = ["guessed_links", "has_tree", "likely_links"]
-
 _GUESSED = ("verb-subject", "verb-object")
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["find_word", "forms_of"]
-
 _VOWELS = "aeiou"
 _ENDINGS = ("s", "es", "ed", "d", "ing")
 _COMPARED = ("er", "est")

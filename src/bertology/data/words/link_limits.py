@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from bertology.data.corpus import Example
 from bertology.data.words.links import Link, links_of
 
-__all__ = ["LinkLimits", "LinkedSentence"]
-
 
 @dataclass(frozen=True)
 class LinkedSentence:

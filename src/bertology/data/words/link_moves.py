@@ -25,16 +25,6 @@ from random import Random
 from bertology.data.words.alignment import Alignment
 from bertology.data.words.link_limits import LinkedSentence
 
-__all__ = [
-    "COMPARISONS",
-    "DIRECTIONS",
-    "LinkedPieces",
-    "Pairs",
-    "comparisons",
-    "end_words",
-    "pieces_of",
-]
-
 DIRECTIONS = ("both", "forward", "backward")
 COMPARISONS = ("distance", "key", "query", "place")
 Pairs = tuple[tuple[int, int], ...]

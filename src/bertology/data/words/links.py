@@ -36,8 +36,6 @@ from bertology.data.words.mentions import Mention, mentions_of
 from bertology.data.words.own_links import is_own, own_ends
 from bertology.errors import CapabilityError, UnknownNameError
 
-__all__ = ["PLAIN", "UNIVERSAL", "Link", "check_relation", "dependencies_of", "links_of"]
-
 UNIVERSAL = tuple(
     """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse
     dislocated expl fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis

@@ -30,8 +30,6 @@ from bertology.data.words.alignment import Span, split_words
 from bertology.data.words.classes import TokenClass, classify
 from bertology.data.words.piece_words import word_spans
 
-__all__ = ["DRAWN", "KINDS", "REMOVED", "Sentence", "broken", "role_spans"]
-
 _BLOCKS = {"shuffled": 1, "bigrams": 2, "trigrams": 3}
 _WINDOW = 3
 DRAWN = (*_BLOCKS, "nearby")

@@ -15,8 +15,6 @@ from enum import StrEnum
 
 from bertology.data.corpus import Example, Field
 
-__all__ = ["Mention", "MentionKind", "head_word", "mentions_of"]
-
 _HEADS = ("NOUN", "PROPN", "PRON", "NUM", "SYM")
 _AFTER = ("ADP", "PUNCT", "CCONJ", "SCONJ", "VERB", "AUX")
 _RELATIVE = frozenset({"who", "whom", "whose", "which", "that"})

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from bertology.data.corpus import Example
 from bertology.data.words.piece_words import word_spans
 
-__all__ = ["Nonsense", "NonsenseWords"]
-
 _CONTENT = {"NOUN", "VERB", "ADJ", "ADV"}
 _LEAST = 0.5  # of the content words must be replaced
 _FEWEST = 2  # words of a class

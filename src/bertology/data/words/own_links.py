@@ -15,8 +15,6 @@ from collections.abc import Sequence
 
 from bertology.errors import DataError
 
-__all__ = ["OWN", "check_links", "is_own", "own_ends"]
-
 OWN = "links"
 
 Ends = tuple[tuple[int, ...], tuple[int, ...], str]

@@ -17,14 +17,6 @@ from bertology.data.corpus import Example, Field
 from bertology.data.words.alignment import Alignment, Encoding, Span, align, locate, split_words
 from bertology.errors import DataError
 
-__all__ = [
-    "FindWords",
-    "PieceWords",
-    "known_words",
-    "word_spans",
-    "words_of_first_text",
-]
-
 FindWords = Callable[[Example], list[list[Span]]]
 """Where the words of an example stand in each of its texts."""
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from bertology.data.corpus import Example, Field
 from bertology.data.words.alignment import Span
 
-__all__ = ["TARGETED", "targeted_pair"]
-
 TARGETED = frozenset({Field.TEXT, Field.TEXT_B, Field.WORDS, Field.OFFSETS, Field.TARGETS})
 """The fields of an example that `targeted_pair` makes."""
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bertology.data.corpus import Example
 
-__all__ = ["example_key", "text_key"]
-
 _WORD = re.compile(r"\w+")
 
 

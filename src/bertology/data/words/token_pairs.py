@@ -15,16 +15,6 @@ from bertology.data.words.alignment import Alignment
 from bertology.data.words.classes import is_punctuation
 from bertology.data.words.links import Link
 
-__all__ = [
-    "Mask",
-    "at_offset",
-    "between_texts",
-    "linked_pieces",
-    "punctuation_pieces",
-    "same_token",
-    "toward",
-]
-
 Mask = NDArray[np.bool_]
 
 

@@ -15,8 +15,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ENDS", "CutText", "TokenWords", "mixed", "run_starts", "token_words"]
-
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 ENDS = (".", "!", "?")

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from bertology.data.words.alignment import Span
 
-__all__ = ["treebank_text"]
-
 _SPELLED = {
     "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]",
     "``": '"', "''": '"', "\\/": "/",

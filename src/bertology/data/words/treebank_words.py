@@ -6,8 +6,6 @@ import re
 
 from bertology.data.words.alignment import Span
 
-__all__ = ["treebank_words"]
-
 _WORD = re.compile(
     r"""
       \w+(?=n\ ?['’]t\b)              # do in don't, ca in can't

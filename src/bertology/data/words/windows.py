@@ -8,8 +8,6 @@ from itertools import pairwise
 from bertology.data.corpus import Example, Field
 from bertology.data.words.piece_words import word_spans
 
-__all__ = ["sentence_starts", "sentence_texts", "windows_of"]
-
 _ENDS = frozenset({".", "?", "!", "...", "…"})
 _BY_WORD = ("words", "lemmas", "pos", "relations")
 

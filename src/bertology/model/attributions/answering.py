@@ -17,8 +17,6 @@ from bertology.model.families import Capability
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["HOWS", "Eraser", "check_classifier", "frozen", "log_odds"]
-
 HOWS = ("hidden", "masked")
 """What becomes of a token that is left out: nobody may attend to it, or it is [MASK]."""
 _LAST_TOKEN = ("xlnet",)  # families whose classifiers read another token than the first

@@ -16,8 +16,6 @@ from bertology.model.batch import Batch
 if TYPE_CHECKING:
     from bertology.model.attributions.answering import Eraser
 
-__all__ = ["answers_without", "orders_of", "random_orders", "top"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from bertology.model.attributions.units import Units
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "Path",
-    "captum_gradients",
-    "gradient_times_input",
-    "integrated_gradients",
-    "path_to_masks",
-]
-
 SITE = "embeddings"
 
 

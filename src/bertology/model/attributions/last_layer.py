@@ -21,8 +21,6 @@ from bertology.model.hooks.instrument import standing_in
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["last_layer_only"]
-
 
 @contextmanager
 def last_layer_only(encoder: Encoder, batch: Batch) -> Iterator[None]:

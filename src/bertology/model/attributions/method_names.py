@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["METHODS", "TITLES"]
-
 METHODS: Mapping[str, str] = {
     "attention": "attention of the last layer, from the token that the classifier reads, mean over "
     "heads",

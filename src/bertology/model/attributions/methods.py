@@ -33,8 +33,6 @@ from bertology.model.families import Capability
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["Attributed", "attribute", "left_out", "methods_of"]
-
 _OF_WEIGHTS = {
     "attention": lambda found: found.last,
     "mean-attention": lambda found: found.mean,

@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.site_context import SiteContext
 
-__all__ = [
-    "FoundAttention",
-    "PermutedAttention",
-    "ShiftedScores",
-    "divergence",
-    "find_attention",
-    "total_variation",
-]
-
 _STEP = 1.0  # of Adam, in units of attention scores
 _PENALTY = 50.0  # for each unit of total variation beyond what is tolerated
 _SEEDS = 2**63  # as many as a generator takes

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from bertology.model.batch import Batch
 
-__all__ = ["Place", "Units", "units_of"]
-
 Place = tuple[int, int, int]
 """Of which text (0 or 1), its first character, its last + 1."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.site_context import SiteContext
 
-__all__ = ["AttentionOfFirst", "attention_of_first"]
-
 
 class AttentionOfFirst:
     """Attributions of one batch; give it to the sites of values and patterns of one run.

@@ -21,8 +21,6 @@ from bertology.errors import BertologyError
 from bertology.model.compressed.onnx_lstm import last_states
 from bertology.model.siamese import PairTokens, split_pairs
 
-__all__ = ["MODEL_TYPE", "BiLSTMConfig", "BiLSTMForSequenceClassification", "make"]
-
 MODEL_TYPE = "bertology_bilstm"
 
 

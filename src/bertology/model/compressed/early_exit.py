@@ -18,17 +18,6 @@ from bertology.errors import BertologyError, CapabilityError
 from bertology.model.compressed.layers import layer_list
 from bertology.model.compressed.written import KEY, check_new, misfit, write_form, written_forms
 
-__all__ = [
-    "EXITS",
-    "FORM",
-    "EarlyExits",
-    "add_exits",
-    "all_logits",
-    "exits_of",
-    "put_in",
-    "set_entropy",
-]
-
 FORM = "early_exit"
 EXITS = "early_exits"  # what the heads are called in the base model
 _SPREAD = 0.02  # of first weights

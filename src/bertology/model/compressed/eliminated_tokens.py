@@ -24,8 +24,6 @@ from bertology.model.compressed.layers import layer_list, main_stack
 from bertology.model.compressed.written import check_new, misfit, write_form
 from bertology.model.hooks.attention import additive, may_attend
 
-__all__ = ["FORM", "eliminate", "put_in", "significance"]
-
 FORM = "eliminated_tokens"
 IMPLEMENTATION = "bertology_significance"
 _SCORES = "bertology_scores"  # where a module leaves them until the hook after it

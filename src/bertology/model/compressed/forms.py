@@ -19,19 +19,7 @@ from bertology.model.compressed import (
     shared_layers,
 )
 from bertology.model.compressed.quantised_maps import Quantised, QuantisedLinear
-from bertology.model.compressed.written import KEY, misfit, written_forms
-
-__all__ = [
-    "KEY",
-    "PARTIAL",
-    "check_one_pass",
-    "compressed_forms",
-    "make_weights",
-    "nonzero_parameters",
-    "parameters",
-    "put_in_forms",
-    "stored_bytes",
-]
+from bertology.model.compressed.written import misfit, written_forms
 
 _FORMS: Mapping[str, Callable[..., None]] = {
     low_rank.FORM: low_rank.put_in,

@@ -21,8 +21,6 @@ from bertology.model.compressed.integer_product import Range
 from bertology.model.compressed.written import named_maps, written_forms
 from bertology.model.hooks.walking import evaluating
 
-__all__ = ["NAME", "RealTokens", "empty_range", "followed_slowly", "seen_range", "watched_ranges"]
-
 NAME = "input_range"  # of the stored tensor of a map
 _KEPT = 0.99  # of a running range, with each batch
 

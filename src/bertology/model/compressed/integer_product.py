@@ -15,16 +15,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = [
-    "Product",
-    "Range",
-    "grid_of",
-    "integer_product",
-    "is_known",
-    "plain_product",
-    "rounded_input",
-]
-
 _MOST = 255
 _FEWER = 127  # on machines that add up products in 16 bits
 _MIDDLE = 128

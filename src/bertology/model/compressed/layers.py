@@ -10,8 +10,6 @@ from bertology.errors import CapabilityError
 from bertology.model.families import Capability, Stack, family_of
 from bertology.model.hooks.walking import submodule
 
-__all__ = ["layer_list", "main_stack"]
-
 
 def main_stack(model: Any) -> Stack:
     """Where the parts of the layers lie, of a model whose layers are modules in plain order."""

@@ -21,8 +21,6 @@ from bertology.model.compressed.layers import layer_list
 from bertology.model.compressed.low_rank import LowRankLinear
 from bertology.model.compressed.quantised_maps import QuantisedLinear
 
-__all__ = ["make_lean"]
-
 
 def make_lean(model: Any) -> None:
     """Let the layers of a model of BERT's kind be computed so, where they can be."""

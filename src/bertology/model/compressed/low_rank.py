@@ -23,8 +23,6 @@ from bertology.model.compressed.written import (
     write_form,
 )
 
-__all__ = ["FORM", "LowRankEmbedding", "LowRankLinear", "factorise", "factors", "put_in"]
-
 FORM = "low_rank"
 
 

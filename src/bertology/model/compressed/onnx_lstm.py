@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["last_states"]
-
 _DIRECTIONS = ("", "_reverse")
 
 

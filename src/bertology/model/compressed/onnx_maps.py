@@ -25,8 +25,6 @@ from bertology.model.compressed.quantised_maps import (
 )
 from bertology.model.compressed.rounding import DICTIONARY, SYMMETRIC, spread
 
-__all__ = ["as_whole_numbers"]
-
 
 @contextmanager
 def as_whole_numbers(model: nn.Module) -> Iterator[None]:

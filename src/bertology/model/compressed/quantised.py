@@ -24,7 +24,7 @@ from bertology.model.compressed.quantised_maps import (
     QuantisedEmbedding,
     QuantisedLinear,
 )
-from bertology.model.compressed.rounding import SYMMETRIC, Format, rounded
+from bertology.model.compressed.rounding import SYMMETRIC, Format
 from bertology.model.compressed.written import (
     check_tables,
     check_whole,
@@ -35,21 +35,6 @@ from bertology.model.compressed.written import (
     put_module,
     write_form,
 )
-
-__all__ = [
-    "DYNAMIC",
-    "EIGHT",
-    "FIXED",
-    "FORM",
-    "RANGES",
-    "Quantised",
-    "QuantisedEmbedding",
-    "QuantisedLinear",
-    "bits_for",
-    "put_in",
-    "quantise",
-    "rounded",
-]
 
 FORM = "quantised"
 EIGHT = 8

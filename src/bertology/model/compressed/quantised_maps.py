@@ -18,8 +18,6 @@ from bertology.model.compressed.integer_product import (
 )
 from bertology.model.compressed.rounding import SYMMETRIC, Format
 
-__all__ = ["Quantised", "QuantisedEmbedding", "QuantisedLinear"]
-
 _EIGHT = 8
 
 

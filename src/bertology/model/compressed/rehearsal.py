@@ -29,8 +29,6 @@ from bertology.model.compressed.quantised import EIGHT, bits_for
 from bertology.model.compressed.rounding import SYMMETRIC, rounded
 from bertology.model.compressed.written import named_maps
 
-__all__ = ["rehearsed"]
-
 
 @dataclass(eq=False)
 class _Rehearsal:

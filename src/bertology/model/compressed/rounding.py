@@ -17,8 +17,6 @@ from torch import Tensor
 from bertology.errors import BertologyError
 from bertology.model.compressed.packing import pack, packed_size, unpack
 
-__all__ = ["DICTIONARY", "GROUPS", "SCHEMES", "SYMMETRIC", "Format", "rounded", "spread"]
-
 SYMMETRIC, GROUPS, DICTIONARY = "symmetric", "groups", "dictionary"
 SCHEMES = (SYMMETRIC, GROUPS, DICTIONARY)
 _ROUNDS = 100  # of looking for centroids, at most; it ends much earlier

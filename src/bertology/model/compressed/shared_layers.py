@@ -17,8 +17,6 @@ from bertology.model.compressed.layers import layer_list
 from bertology.model.compressed.written import check_new, check_whole, misfit, write_form
 from bertology.model.numbering import CONFIG_KEY, layers_without_mlp
 
-__all__ = ["FORM", "put_in", "share"]
-
 FORM = "shared_layers"
 _WAYS = ("first", "mean")
 

@@ -8,8 +8,6 @@ import torch
 
 from bertology.errors import BertologyError
 
-__all__ = ["store"]
-
 _KINDS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 

@@ -16,21 +16,6 @@ from bertology.errors import BertologyError, CapabilityError, ModelError
 from bertology.model.added_parts import ADAPTERS, added_parts
 from bertology.model.families import family_of
 
-__all__ = [
-    "KEY",
-    "MAPS",
-    "check_new",
-    "check_tables",
-    "check_whole",
-    "layer_of",
-    "misfit",
-    "module_at",
-    "named_maps",
-    "put_module",
-    "write_form",
-    "written_forms",
-]
-
 KEY = "bertology_compressed"
 MAPS = ("all", "layers", "embeddings")
 

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from bertology.model.hooks.attention import AttentionTap, attend
 
-__all__ = ["Methods", "deberta", "deberta_v2", "mpnet", "xlm", "xlnet"]
-
 Methods = dict[str, Callable[..., object]]
 
 

@@ -21,8 +21,6 @@ from transformers.masking_utils import eager_mask
 
 from bertology.model.sites import Kind
 
-__all__ = ["IMPLEMENTATION", "AttentionTap", "attend", "uniform_over"]
-
 IMPLEMENTATION = "bertology"
 KEYWORD = "bertology_tap"  # the keyword by which a run's state travels to the function
 

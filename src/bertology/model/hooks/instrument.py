@@ -27,15 +27,6 @@ from bertology.model.trace import Trace
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "Instrument",
-    "Reducer",
-    "hidden_argument",
-    "standing_in",
-    "swapped_weights",
-    "switched_configs",
-]
-
 _Arguments = tuple[tuple[object, ...], dict[str, object]]  # by position, by name
 _Output = Tensor | tuple[Tensor, *tuple[object, ...]]  # of a block: the residual stream is first
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from torch import nn
 
-__all__ = ["evaluating", "every_module", "submodule"]
-
 
 def every_module(model: nn.Module) -> list[nn.Module]:
     """What `model.modules()` gives, each once, in another order: the outer ones first."""

@@ -13,8 +13,6 @@ from bertology.model.families import Family
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 from bertology.plain_files import read_json
 
-__all__ = ["check_config", "check_pieces", "check_sizes", "check_tokenizer"]
-
 _MOST_LAYERS = 1000
 _MOST = 10**7  # of any other size: width, heads, pieces of the vocabulary, positions
 

@@ -11,8 +11,6 @@ from torch import nn
 
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 
-__all__ = ["fingerprint_of", "settings_of", "state_of", "tokenizer_text"]
-
 # Parts of a config that change no number.
 _VOLATILE = {
     "_name_or_path",

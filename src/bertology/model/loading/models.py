@@ -19,8 +19,6 @@ from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["HEADS", "Loaded", "find_device", "load_model"]
-
 HEADS = {
     "base": "AutoModel",
     "mlm": "AutoModelForMaskedLM",

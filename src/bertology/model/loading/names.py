@@ -20,18 +20,6 @@ from bertology.bundled import CHECKPOINTS
 from bertology.errors import ModelError, UnknownNameError
 from bertology.plain_files import local_path
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "STEPS",
-    "Location",
-    "bundled_models",
-    "home_of",
-    "locate",
-    "step_name",
-    "steps",
-    "steps_in",
-]
-
 DEFAULT_MODEL = "bertology-mini"  # the model when none is named; it is bundled
 
 STEPS = "steps"  # the folder of compressed steps beside a model

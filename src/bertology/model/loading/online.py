@@ -12,8 +12,6 @@ from threading import Event, Thread
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-__all__ = ["hub_is_offline", "hub_is_reachable"]
-
 _PATIENCE = 4.0  # seconds
 _PORTS = {"http": 80, "https": 443}
 

@@ -29,16 +29,6 @@ from bertology.model.protocols import ModelConfig, PretrainedModel
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = [
-    "can_lose_layers",
-    "is_plain",
-    "is_pruned",
-    "load_pruned",
-    "prune_heads",
-    "prune_layers",
-    "prune_mlps",
-]
-
 _COUNTS = ("num_attention_heads", "num_heads", "n_heads")  # what modules call their heads
 _LAYER = "layer_idx"  # what they call their layer
 

@@ -7,8 +7,6 @@ from bertology.model.families import Capability, family_of
 from bertology.model.loading.names import DEFAULT_MODEL, locate
 from bertology.model.protocols import ModelConfig
 
-__all__ = ["saved_head"]
-
 # How the names end of the transformers classes that predict masked words.
 _FILLING = ("ForMaskedLM", "WithLMHeadModel", "ForConditionalGeneration")
 

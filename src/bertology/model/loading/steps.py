@@ -27,8 +27,6 @@ from bertology.model.loading.fingerprint import settings_of
 from bertology.model.loading.names import STEPS, step_name
 from bertology.model.protocols import ModelConfig, PretrainedModel
 
-__all__ = ["compress", "restore", "save_step", "settings_at"]
-
 _FORMAT, _VERSION = "bertology-step", "1"
 _SCALE = "scale:"  # before a matrix's name: the scales of its rows
 _LEVELS = 127

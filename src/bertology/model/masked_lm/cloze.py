@@ -18,8 +18,6 @@ from bertology.model.masked_lm.masking import OnScored
 from bertology.model.masked_lm.predictions import Prediction
 from bertology.model.masked_lm.questions import Question, blanks_in
 
-__all__ = ["Cloze", "Prediction", "cloze"]
-
 Blanks = tuple[tuple[Prediction, ...], ...]
 
 

@@ -55,8 +55,6 @@ from bertology.model.masked_lm.questions import (
     check_blanks,
 )
 
-__all__ = ["Answer", "Clozes", "one_piece_words"]
-
 Floats = NDArray[np.float64]
 
 _TOKENIZED = 256  # questions whose texts are tokenized together

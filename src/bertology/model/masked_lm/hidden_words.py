@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bertology.model.interventions import Intervention
     from bertology.model.weight_edits import WeightEdit
 
-__all__ = ["AttentionSeen", "HiddenWords", "Predicted", "draw_hidden"]
-
 Floats = NDArray[np.float32]
 
 

@@ -26,8 +26,6 @@ from bertology.model.families import Capability
 from bertology.model.masked_lm.lenses import StatesAt
 from bertology.model.masked_lm.narrow_head import run_predicting
 
-__all__ = ["IMPACTS", "Impact", "MaskableText", "impact_matrices"]
-
 Impact = Literal["distance", "probability"]
 IMPACTS = ("distance", "probability")
 

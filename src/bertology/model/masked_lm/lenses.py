@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.site_context import SiteContext
 
-__all__ = ["LENSES", "AffineLens", "Lens", "LogitLens", "StatesAt", "head_logits"]
-
 LENSES = ("logit", "affine")
 
 

@@ -25,19 +25,6 @@ from bertology.model.masked_lm.narrow_head import run_predicting
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
-__all__ = [
-    "Batching",
-    "Copies",
-    "Ints",
-    "OnScored",
-    "Sequences",
-    "beginnings",
-    "flat",
-    "log_probabilities",
-    "tokenize",
-    "word_ends",
-]
-
 Ints = NDArray[np.int64]
 
 OnScored = Callable[[int, int], None]  # masked sequences done, and in all

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bertology.model.trace import Trace
     from bertology.model.weight_edits import WeightEdit
 
-__all__ = ["run_predicting"]
-
 
 def run_predicting(
     encoder: Encoder,

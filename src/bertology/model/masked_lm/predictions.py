@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["Prediction"]
-
 
 @dataclass(frozen=True)
 class Prediction:

@@ -22,17 +22,6 @@ from bertology.errors import DataError, ModelError
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.masking import Sequences, tokenize, word_ends
 
-__all__ = [
-    "BLANK",
-    "METHODS",
-    "Asked",
-    "Masked",
-    "Question",
-    "asked_of",
-    "blanks_in",
-    "check_blanks",
-]
-
 BLANK = "{mask}"
 METHODS = ("left-to-right", "joint", "single", "sentence")
 

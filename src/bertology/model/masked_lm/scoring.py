@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from bertology.errors import DataError, UnknownNameError
 from bertology.model.batch import Text, Texts, WithTexts, texts_of
 from bertology.model.encoder import Encoder
-from bertology.model.masked_lm.cloze import Cloze, Prediction, cloze
 from bertology.model.masked_lm.masking import (
     Batching,
     Copies,
@@ -33,16 +32,6 @@ from bertology.model.masked_lm.masking import (
     tokenize,
     word_ends,
 )
-
-__all__ = [
-    "Cloze",
-    "Likelihood",
-    "Method",
-    "Prediction",
-    "cloze",
-    "compare_pairs",
-    "pseudo_log_likelihood",
-]
 
 Method = Literal["within-word-l2r", "original"]
 SCORING_METHODS = ("within-word-l2r", "original")

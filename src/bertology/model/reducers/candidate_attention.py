@@ -13,8 +13,6 @@ from torch import Tensor
 from bertology.model.batch import Batch
 from bertology.model.site_context import SiteContext
 
-__all__ = ["CandidateAttention", "CandidateShares", "Candidates"]
-
 _TINY = 1e-12
 Pieces = Sequence[int]
 

@@ -12,8 +12,6 @@ from torch import Tensor
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 
-__all__ = ["CarriedShares"]
-
 
 class CarriedShares:
     """Shares of classes in one batch, by layer and head: of weights, and of carried norms.

@@ -13,8 +13,6 @@ from torch import Tensor
 from bertology.model.batch import Batch
 from bertology.model.site_context import SiteContext
 
-__all__ = ["Choice", "MostAttendedChoice"]
-
 
 @dataclass(frozen=True)
 class Choice:

@@ -21,15 +21,6 @@ from bertology.model.site_context import SiteContext
 if TYPE_CHECKING:
     from bertology.model.hooks.instrument import Reducer
 
-__all__ = [
-    "ClassAttention",
-    "FirstTokenAttention",
-    "Groups",
-    "Several",
-    "Stripes",
-    "expected_maximum",
-]
-
 
 @dataclass(frozen=True)
 class Groups:

@@ -19,8 +19,6 @@ from torch import Tensor
 from bertology.model.shape import Shape
 from bertology.model.site_context import SiteContext
 
-__all__ = ["HeadDistances", "LayerDistances"]
-
 _AT_ONCE = 2**18  # weights of pairs of maps on a CPU: what its caches hold
 _AT_ONCE_ON_A_GPU = 2**26
 _LEAST = 1e-30  # so that 0 · log 0 is 0

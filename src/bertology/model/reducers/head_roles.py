@@ -16,8 +16,6 @@ from torch import Tensor
 
 from bertology.model.site_context import SiteContext
 
-__all__ = ["HITS", "SHARES", "HeadRoles", "Roles"]
-
 OFFSETS = {"previous": -1, "next": 1, "self": 0}
 SHARES = (*OFFSETS, "cls", "sep", "punctuation", "special", "entropy")
 """`special` is [CLS], [SEP] and punctuation together; `entropy` is 1 where attention is even."""

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.shape import Shape
 
-__all__ = ["held_together"]
-
 _HELD = 2**26  # weights of one model's maps held at a time: 256 MiB
 
 

@@ -13,8 +13,6 @@ from torch import Tensor
 from bertology.model.batch import Batch
 from bertology.model.site_context import SiteContext
 
-__all__ = ["LinkedWords", "MostAttended"]
-
 WordPieces = Sequence[Sequence[int]]  # the pieces of each word
 WordLinks = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # source and target words
 

@@ -13,8 +13,6 @@ from torch import Tensor
 from bertology.model.shape import Shape
 from bertology.model.site_context import SiteContext
 
-__all__ = ["DimensionSums", "MeanMagnitude", "SumsOfTexts"]
-
 
 class MeanMagnitude:
     """Mean and largest absolute value of each dimension over real tokens, by layer.

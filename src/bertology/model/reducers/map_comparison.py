@@ -17,8 +17,6 @@ from bertology.model.site_context import SiteContext
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["MapChanges", "compare_maps"]
-
 _SITES = "layer.*.head.*.pattern"
 
 

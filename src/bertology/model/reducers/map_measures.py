@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["MAP_MEASURES", "REACH", "in_sentences", "map_measures", "offset_masses", "own_segment"]
-
 MAP_MEASURES = (
     "entropy",  # of a query's attention, 1 when it is even over all tokens, 0 when on one
     "near",  # attention to the token itself and its two neighbours

@@ -17,14 +17,6 @@ from bertology.model.shape import Shape
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 
-__all__ = [
-    "attention_along",
-    "attention_beyond_position",
-    "attention_to",
-    "map_statistics",
-    "similarity_to",
-]
-
 Maps = NDArray[np.floating]
 Scores = NDArray[np.floating]
 

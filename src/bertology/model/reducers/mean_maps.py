@@ -9,8 +9,6 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.shape import Shape
 from bertology.model.site_context import SiteContext
 
-__all__ = ["RelativeMaps"]
-
 
 class RelativeMaps:
     """Where each head looks on average, from the start (0) to the end (1) of the text.

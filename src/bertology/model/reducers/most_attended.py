@@ -16,8 +16,6 @@ from torch import Tensor
 from bertology.model.batch import Batch
 from bertology.model.site_context import SiteContext
 
-__all__ = ["MostAttendedWords"]
-
 WordPieces = Sequence[Sequence[int]]  # the pieces of each word
 Phrases = Sequence[Sequence[int]]  # the words of each phrase
 _BARRED = -1e6  # added to weights, which are sums over a few pieces

@@ -14,8 +14,6 @@ from bertology.errors import CapabilityError
 from bertology.model.shape import Shape
 from bertology.model.site_context import SiteContext
 
-__all__ = ["Aim", "PairMaxima"]
-
 
 @dataclass(frozen=True)
 class Aim:

@@ -9,8 +9,6 @@ from bertology.errors import CapabilityError
 from bertology.model.shape import Shape
 from bertology.model.site_context import SiteContext
 
-__all__ = ["AttentionStatistics", "MeanOutput"]
-
 
 class MeanOutput:
     """Mean head output over real tokens. Give it all heads of every layer it is asked about."""

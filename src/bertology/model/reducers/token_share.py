@@ -9,8 +9,6 @@ from torch import Tensor
 
 from bertology.model.site_context import SiteContext
 
-__all__ = ["TokenShare"]
-
 
 class TokenShare:
     """What the tokens `chosen` (B, T) get of a query's attention, mean over queries and heads."""

@@ -14,8 +14,6 @@ from bertology.model.batch import Batch
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 
-__all__ = ["UnitStates"]
-
 Groups = Sequence[Sequence[int]]  # the pieces of each word
 
 

@@ -14,8 +14,6 @@ from torch import Tensor
 from bertology.model.batch import Batch
 from bertology.model.site_context import SiteContext
 
-__all__ = ["WordMaps"]
-
 WordPieces = Sequence[Sequence[int]]  # the pieces of each word
 
 

@@ -21,8 +21,6 @@ from torch.nn.functional import embedding_bag
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 
-__all__ = ["DirectionPlaces", "DirectionSums", "Pooled", "RecurringPlaces", "RecurringSums"]
-
 _TOGETHER = 2**28  # bytes of the layers that are summed at once
 
 

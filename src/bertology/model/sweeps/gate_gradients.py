@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.sweeps.post_norm import Disable
 
-__all__ = ["Importances", "first_order_effects", "first_order_over", "importances", "losses"]
-
 
 @dataclass(frozen=True)
 class Importances:

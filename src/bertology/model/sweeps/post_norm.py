@@ -14,8 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["Disable", "PostNormLayer", "disabled_output"]
-
 # Tokens that go through a layer together: few enough for the caches of a CPU; on a GPU few enough
 # that the widest intermediate tensor (four times the model's width) stays below a few GB.
 _ROWS_AT_ONCE = {"cpu": 2048}

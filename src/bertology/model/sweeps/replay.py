@@ -31,8 +31,6 @@ from bertology.model.sweeps.post_norm import Disable, PostNormLayer, disabled_ou
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["ABLATIONS", "Sweep", "Variant"]
-
 ABLATIONS = ("uniform", "zero", "mean")
 Heads = tuple[tuple[int, int], ...]
 # Without cuDNN: it prepares again for every new shape, and a sweep has hundreds of shapes.

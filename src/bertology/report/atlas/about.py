@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from bertology.report.atlas.naming import portable_name, shortened
 from bertology.results.provenance import Provenance
 
-__all__ = ["About", "Describe", "commands_of", "read_about"]
-
 _LIMIT = "limit"
 _PARTS = re.compile(r"\b(Method|Source|Limits): ")
 _DOCS_PAGE = re.compile(r"\bdocs/[\w/.-]+\.md\b")  # the page is read where no such file is

@@ -17,8 +17,6 @@ from bertology.results.points import PointColumns
 from bertology.results.rendering import rendered
 from bertology.results.result import Result
 
-__all__ = ["chapters", "table_key"]
-
 _log = logging.getLogger(__name__)
 _TEXT = 90  # characters of a text in a title
 _LINKS = 6  # measures that are named where they are shown elsewhere

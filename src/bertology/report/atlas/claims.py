@@ -14,9 +14,6 @@ from bertology.results.known_claims import load_claims
 from bertology.results.over_tasks import corrected, overall
 from bertology.results.verdict_view import EXPLAINED, NOT_RUN, OURS, OUTCOMES, OVER_TASKS
 
-__all__ = ["Judged", "claims_piece", "judged_on", "tally"]
-
-
 _OPEN = 2  # verdicts of one claim that are shown from the start
 _NO_VERDICT = (NOT_RUN, "not judged")
 

@@ -19,16 +19,6 @@ from bertology.report.web import Html, chip, element, joined, preformatted, tabl
 from bertology.results.claims import Outcome, Verdict
 from bertology.results.measures import Measure
 
-__all__ = [
-    "Side",
-    "asked_of",
-    "compare_data",
-    "compare_piece",
-    "difference_bounds",
-    "shared_measures",
-    "two_models",
-]
-
 _NOTHING = Html("")
 _OVER = "--corpus grammar --limit 300"  # what `bertology report --measure` reads
 _HOW = (

@@ -15,8 +15,6 @@ from bertology.report.figures import head_grid
 from bertology.results.measures import Measure
 from bertology.results.rendering import FIGURE_FORMATS, render
 
-__all__ = ["export_atlas"]
-
 _FORMATS = ("csv", "tex", *FIGURE_FORMATS)
 
 

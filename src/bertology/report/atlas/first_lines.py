@@ -12,8 +12,6 @@ from bertology.report.web import Html, anchor, element
 from bertology.results.answers import listed
 from bertology.results.verdict_view import NOT_RUN, OUTCOMES
 
-__all__ = ["first_entries", "in_short"]
-
 _LINES = 5  # the last one is about claims
 # An outcome over all tasks, said of one claim and of several.
 _FORMS = {

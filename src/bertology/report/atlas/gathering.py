@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bertology.results.provenance import Provenance
     from bertology.results.store import Store
 
-__all__ = ["Subject", "TaskModel", "gather", "is_task"]
-
 _SHORTEST = 6  # characters of a fingerprint that are taken for one
 _CLASSIFIERS = ("classification", "token-classification")
 Provenances = Sequence["Provenance"]

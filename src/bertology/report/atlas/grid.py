@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from bertology.report.atlas.naming import Entry
 from bertology.results.measures import Measure
 
-__all__ = ["MeasureRecord", "Numbers", "head_measures", "layer_measures", "numbers", "of_heads"]
-
 _DIGITS = 4  # more digits would make the page larger, with no visible difference
 
 Numbers = list[float | int | None]

@@ -10,8 +10,6 @@ from bertology.report.atlas.naming import Entry
 from bertology.report.web import Html, element, joined
 from bertology.results.measures import LayerGrid
 
-__all__ = ["PairsRecord", "layer_pairs", "layer_pairs_piece"]
-
 _HOW = (
     "One cell for each pair of layers: those of {0} downwards, those of {1} to the right; “in” is "
     "what enters the first layer. Point at a cell for its number, or walk the grid with arrow keys."

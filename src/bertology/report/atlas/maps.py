@@ -14,8 +14,6 @@ from bertology.report.atlas.naming import Entry
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["example_maps", "mean_maps"]
-
 _MEAN = "mean_map"
 _EXAMPLES_AT_MOST = 1 << 20  # bytes of example maps on a page, before base64
 

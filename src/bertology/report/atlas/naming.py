@@ -9,16 +9,6 @@ from pathlib import Path
 from bertology.results.provenance import short_model
 from bertology.results.result import Result
 
-__all__ = [
-    "Entry",
-    "counted",
-    "entries_of",
-    "in_words",
-    "portable_name",
-    "short_name",
-    "shortened",
-]
-
 _BELOW_MODELS = 3  # parts of `models/TASK-IDENTITY/MODEL-tuned`
 _ANCHOR = 10  # characters of an identity, enough to tell results of one page apart
 

@@ -27,8 +27,6 @@ from bertology.report.look import diverging, night, sequential
 from bertology.report.web import Html, anchor, element, facts, folded, items, joined, page, table
 from bertology.results.provenance import library_versions
 
-__all__ = ["atlas_page"]
-
 _SCRIPTS = (
     "start.js", "colours.js", "grid.js", "maps.js", "panel.js", "downloads.js", "picture.js",
     "claims.js", "compare.js", "pairs.js", "planes.js", "run.js",

@@ -13,8 +13,6 @@ from bertology.report.atlas.naming import Entry, in_words
 from bertology.report.web import Html, element, folded, joined
 from bertology.results.measures import Measure
 
-__all__ = ["profiles_piece"]
-
 EntryMeasures = Sequence[tuple[Entry, Measure]]
 _WIDTH, _HEIGHT = 320, 176
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 10, 32

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = [
-    "Beside",
-    "LeftOut",
-    "beside_tables",
-    "export_beside",
-    "flip_tables",
-    "lacking_piece",
-    "numbers_piece",
-    "side_by_side",
-]
-
 _ENDS = ("", "_low", "_high")
 _SHOWN = 10  # examples that are told at once
 _MOST = 500  # and when asked for

@@ -13,8 +13,6 @@ from bertology.results.number_text import whole_number_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["table_data", "table_piece"]
-
 _ROWS, _COLUMNS = 6, 9
 _DIGITS = 5
 _OFTEN = 3  # times that each text of a column comes, on average, from where it is written once

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TreeArcs", "tree_arcs"]
-
 _LETTER, _GAP, _SMALLEST = 0.1, 0.24, 0.34  # inches: a letter, between words, the narrowest word
 _RIGHT = "Blue arcs are annotated, too; vermilion broken ones are not."
 

@@ -37,19 +37,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = [
-    "Band",
-    "Draws",
-    "Line",
-    "band_curve",
-    "dose_curve",
-    "layer_bars",
-    "layer_profile",
-    "lines",
-    "scatter_with_rank",
-    "type_bars",
-]
-
 _COLOURS = (ACCENT, POSITIVE, GREEN, GREY, NEGATIVE)  # brown last: it is near to the accent
 _STYLES = ("-", "-", "--", ":", "-.")
 _LEVELS = ("-", "--", ":")  # of lines to compare with

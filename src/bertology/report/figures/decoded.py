@@ -16,8 +16,6 @@ from bertology.report.look import ACCENT, GREY, POSITIVE, look, new_panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Decodings", "decoded_values"]
-
 
 @dataclass(frozen=True)
 class Decodings:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Dots", "interval_dots"]
-
 _LABEL = 36  # characters of a label in one line: more would leave the panel
 _NARROWEST = 14  # characters of a label that a panel has room for at least
 _CHARACTERS = 18  # in an inch

@@ -37,18 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-__all__ = [
-    "TYPE_COLOURS",
-    "GridPanel",
-    "head_grid",
-    "head_grids",
-    "marked_as",
-    "on_one_scale",
-    "row_grid",
-    "type_grid",
-    "type_legend",
-]
-
 # Of Okabe and Ito, ordered so that neighbours in a bar differ in lightness as well.
 TYPE_COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d9d9d9")
 

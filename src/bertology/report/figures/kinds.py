@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import ListedColormap, Normalize
     from matplotlib.figure import Figure
 
-__all__ = ["KindPanel", "kind_grids", "kind_plane"]
-
 
 @dataclass(frozen=True)
 class KindPanel:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["layer_grids"]
-
 _NUMBERED = 14  # rows or columns up to which a number fits into a cell
 _NOTE = "Layers are numbered from 0; “in” is what enters the first one."
 

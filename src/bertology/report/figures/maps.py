@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["TitledMap", "example_sheet", "link_map", "map_sheet"]
-
 _READING = (
     "Above a map: layer.head, numbered from 0. Rows attend to columns; darker is more attention, "
     "each map scaled by its own largest weight."

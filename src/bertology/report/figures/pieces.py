@@ -32,25 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CONVENTION",
-    "Floats",
-    "add_note",
-    "add_title",
-    "cells",
-    "checked",
-    "colour_bar",
-    "colours",
-    "crowded",
-    "letter",
-    "one_scale",
-    "outline",
-    "scale",
-    "shrink",
-    "ticks",
-    "times_axis",
-]
-
 Floats = NDArray[np.float64]
 _NOTE_SIZE, _TITLE_SIZE = 7.5, 10.5  # points
 _PLAIN, _BOLD = 0.57, 0.65  # the mean width of a letter, by its size, with some room

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["POINT_COLOURS", "PointPanel", "point_planes"]
-
 # Dark enough to stand out on paper, and each pair of colour and shape is there once; the page's
 # script (points.js) has the same, in the same order.
 POINT_COLOURS = ("#0072b2", "#c25400", "#007a5a", "#b0568a", "#3d3d3d", "#8a6d00", "#5a4fb5")

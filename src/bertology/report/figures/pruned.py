@@ -13,8 +13,6 @@ from bertology.report.look import ACCENT, GREY, POSITIVE, look, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["pruning_curve"]
-
 
 def pruning_curve(
     runs: ArrayLike,

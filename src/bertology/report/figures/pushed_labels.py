@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["push_labels"]
-
 _SIZE, _WIDE, _HIGH = 6.5, 0.68, 1.05  # points; the width and height of a digit by its size
 _FAR = (5.5, 8.0, 11.0, 15.0, 20.0, 26.0, 33.0, 41.0)  # points from the dot to the label
 _LINED = 6.0  # between dot and label; from here on a line leads there

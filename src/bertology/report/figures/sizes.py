@@ -17,8 +17,6 @@ from bertology.report.look import GREY, PAPER, POSITIVE, look, new_panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["size_lines"]
-
 _STEPS = 500  # of a line: its end is drawn to a pixel
 
 

@@ -25,8 +25,6 @@ from bertology.report.look import ACCENT, GREY, POSITIVE, look, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["step_curve", "step_layers"]
-
 
 def step_curve(
     steps: ArrayLike,

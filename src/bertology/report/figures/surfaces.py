@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LossLine", "LossLines", "Mark", "Surface", "loss_lines", "loss_surfaces"]
-
 Floats = NDArray[np.float64]
 _COLOURS = (POSITIVE, ACCENT)
 _STYLES = ("-", "--")

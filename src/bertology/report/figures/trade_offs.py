@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Costs", "trade_offs", "unbeaten"]
-
 _COLOURS = (POSITIVE, GREY, GREEN, ACCENT)
 _FEW = 12  # things whose numbers fit into panels beside each other
 _WIDE = 7.2  # inches of a figure of more of them

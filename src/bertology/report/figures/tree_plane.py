@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["tree_plane"]
-
 _NOTE = (
     "Grey: annotated arcs. Blue broken: arcs found that are annotated, too; vermilion dotted: arcs "
     "found that are not."

@@ -22,8 +22,6 @@ from bertology.report.look import ON_DARK, ON_LIGHT, look, new_figure, type_size
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["word_grid"]
-
 _DARK = 0.48  # of the scale; letters on darker cells are light
 _LONG = 12  # characters that fit into a cell
 

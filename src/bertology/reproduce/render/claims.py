@@ -18,8 +18,6 @@ from bertology.results.verdict_view import (
     reason_text,
 )
 
-__all__ = ["claim_line", "verdicts_section"]
-
 _MANY = 1  # tasks; a single one needs no chip beside the overall verdict
 
 

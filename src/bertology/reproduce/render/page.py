@@ -33,8 +33,6 @@ from bertology.results.verdict_view import NOT_RUN
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["reproduction_page"]
-
 _log = logging.getLogger(__name__)
 _NARROW = 4  # columns of a table that fits into a third of the page
 

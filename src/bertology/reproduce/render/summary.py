@@ -27,8 +27,6 @@ from bertology.results.verdict_view import (
     reason_text,
 )
 
-__all__ = ["as_json", "as_markdown", "verdict_record"]
-
 SCHEMA_VERSION = 2
 
 

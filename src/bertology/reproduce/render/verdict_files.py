@@ -13,8 +13,6 @@ from bertology.reproduce.verify import Verification
 from bertology.results.provenance import library_versions
 from bertology.results.verdict_view import NOT_RUN, reason_text
 
-__all__ = ["as_csv", "as_json"]
-
 SCHEMA_VERSION = 2
 _COLUMNS = (
     "claim", "statement", "source", "study", "rule", "published", "data", "model", "outcome",

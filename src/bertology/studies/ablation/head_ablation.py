@@ -20,7 +20,8 @@ from bertology.results.comparison import extreme, share_of_harmless
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, bounded_mean_bounds, rank_correlation
 from bertology.stats.paired import influences
 from bertology.studies.designs.sweeps import (
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["HeadAblation", "HeadAblationResult"]
 
 _NAMED = 4  # heads of a set that an axis has room for
 _RISE = "rise of the loss per example"

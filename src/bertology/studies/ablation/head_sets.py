@@ -19,7 +19,8 @@ from bertology.results.answers import of_row, points
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.paired import influences, simultaneous
 from bertology.studies.designs.sweeps import Answers, Disabled, HeadSweep, SweepResult
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["HeadSets", "HeadSetsResult"]
 
 Floats = NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from bertology.results.answers import head_name, of_row, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
-from bertology.results.provenance import short_model
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance, short_model
+from bertology.results.result import Result
 from bertology.stats import mean_interval
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.last_layers import last_layers
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
-
-__all__ = ["AttentionChange", "AttentionChangeResult"]
 
 Floats = NDArray[np.float64]
 _CHANGE = ("change", "simultaneous_low", "simultaneous_high")

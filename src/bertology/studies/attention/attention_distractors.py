@@ -15,7 +15,8 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, bounded_mean_bounds
 from bertology.stats.contrasts import difference_within
 from bertology.stats.cross_fitting import picked_on_other_half
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["AttentionDistractors", "AttentionDistractorsResult"]
 
 Floats = NDArray[np.float64]
 ALL = "all"

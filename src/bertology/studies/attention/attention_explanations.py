@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.parameters import parameter
 from bertology.results.comparison import against_constant_answer
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import skewed_mean
 from bertology.studies.designs.blocks import Resampled
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.train.attention_adversary import AdversaryJob
-
-__all__ = ["AttentionExplanations", "AttentionExplanationsResult"]
 
 Floats = NDArray[np.float64]
 _ADVERSARY = "adversary"

@@ -15,7 +15,8 @@ from bertology.report.figures import map_sheet
 from bertology.results.answers import Found, plain, strongest
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.blocks import Blocks
 from bertology.studies.designs.maps import whole_map
 from bertology.studies.designs.parts import gather, in_order, start_of
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["AttentionMaps", "AttentionMapsResult"]
 
 _SHARE = ("share of the attention", "High: much of the head's attention goes there.")
 # Statistic: title of the measure, unit, what a high value means.

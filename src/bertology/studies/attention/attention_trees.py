@@ -14,7 +14,8 @@ from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, head_name, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.tables import head_table, labelled_table
 from bertology.studies.designs.tree_figures import TREE_WORDS, TreesResult, tree_measure
 from bertology.studies.designs.trees import TreeHits, Trees, kept_sentences
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
-
-__all__ = ["AttentionTrees", "AttentionTreesResult"]
 
 _OF_HEADS = {
     "title": "Arcs of the head's tree that are annotated",

@@ -15,7 +15,8 @@ from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather, start_of
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["ClsAttention", "ClsAttentionResult"]
 
 Floats = NDArray[np.float64]
 KINDS = list(TokenClass)

@@ -23,7 +23,8 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, head_name, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.antecedents import best_head, lesser_of
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.stats.partial_means import PartialMeans
-
-__all__ = ["CoreferenceHeads", "CoreferenceHeadsResult"]
 
 Floats = NDArray[np.float64]
 ALL = "all"

@@ -18,7 +18,8 @@ from bertology.report.figures import KindPanel, kind_grids, kind_plane
 from bertology.results.answers import NOTHING_SURE, listed, percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.contrasts import difference_of_halves
 from bertology.stats.nearness import nearer_within
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.class_attention import Several
     from bertology.stats.partial_means import PartialMeans
-
-__all__ = ["HeadTaxonomy", "HeadTaxonomyResult"]
 
 Floats = NDArray[np.float64]
 _NOT_ALIKE = (

@@ -31,7 +31,8 @@ from bertology.results.compared import row_mean
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.number_text import number_text
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats.named_shares import NamedShares
 from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.parts import gather, in_order, start_of
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["MapTypes", "MapTypesResult"]
 
 Floats = NDArray[np.float64]
 HETEROGENEOUS = MAP_TYPES.index("heterogeneous")

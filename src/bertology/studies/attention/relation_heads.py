@@ -21,7 +21,8 @@ from bertology.report.figures import link_map
 from bertology.results.answers import head_name, of_row, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import mean_intervals
 from bertology.stats.least_means import fewest_observations
 from bertology.studies.designs.blocks import Blocks
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["RelationHeads", "RelationHeadsResult"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.str_]

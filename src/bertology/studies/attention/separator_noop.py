@@ -16,7 +16,8 @@ from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, percent, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.contrasts import mean_over_layers, rise_at
 from bertology.studies.designs.blocks import Resampled
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["SeparatorNoop", "SeparatorNoopResult"]
 
 Floats = NDArray[np.float64]
 KINDS = list(PlainClass)

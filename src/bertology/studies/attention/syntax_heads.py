@@ -21,7 +21,8 @@ from bertology.results.answers import head_name, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.clark_table import published
 from bertology.studies.designs.followed_links import FollowedLinks, followed_evidence
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["SyntaxHeads", "SyntaxHeadsResult"]
 
 _DEPENDENCIES = frozenset({Field.HEADS, Field.RELATIONS})
 _GRIDS = 6  # relations whose heads are shown where all were looked at

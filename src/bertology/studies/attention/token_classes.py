@@ -17,8 +17,8 @@ from bertology.results.answers import plain, strongest, strongest_of
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
-from bertology.results.provenance import short_model
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance, short_model
+from bertology.results.result import Result
 from bertology.stats import Estimate, mean_interval, mean_intervals
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
 from bertology.stats.partial_means import PartialMeans
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from bertology.annotated.tagged_batches import ClassifiedBatch
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["TokenClasses", "TokenClassesResult"]
 
 Floats = NDArray[np.float64]
 Changes = NDArray[np.float32]

@@ -11,7 +11,8 @@ import numpy as np
 
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.checkerboards import Checkerboards, weighted
 from bertology.studies.designs.affordance_results import (
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["Affordances", "AffordancesResult"]
 
 PROPERTIES, AFFORDED, RELATED = "object-property", "object-affordance", "affordance-property"
 _GAINS = {PROPERTIES: "property_gain", AFFORDED: "affordance_gain", RELATED: "relation_gain"}

@@ -11,7 +11,8 @@ import numpy as np
 
 from bertology.errors import DataError
 from bertology.results.compared import Compared
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import Balanced, balanced_means, balanced_rows, balancing_weights
 from bertology.stats.cross_fitting import picked_on_other_half
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
     from bertology.stats.partial_means import PartialMeans
-
-__all__ = ["Agreement", "AgreementResult"]
 
 ALL = "all"
 _FEWEST_PROBED = 20  # pairs whose number is known, to train probes on half of them

@@ -14,7 +14,8 @@ from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats.balanced import balanced_means, balanced_rows
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.clozes import too_long
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
-
-__all__ = ["BiasPairs", "BiasPairsResult", "changed_words", "shared_places"]
 
 ALL = "all"
 _CAUTION = (

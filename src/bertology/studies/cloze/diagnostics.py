@@ -10,7 +10,8 @@ import numpy as np
 
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import balanced_share
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
     from bertology.model.masked_lm.questions import Question
-
-__all__ = ["Diagnostics", "DiagnosticsResult"]
 
 
 @dataclass(frozen=True)

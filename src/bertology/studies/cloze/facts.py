@@ -14,7 +14,8 @@ from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.facts import (
     UNKNOWING,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["Facts", "FactsResult"]
 
 Floats = NDArray[np.float64]
 _FEWEST = 10  # facts that are known, to ask what becomes of them

@@ -16,7 +16,8 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats.cross_fitting import picked_on_other_half
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import gather, start_of
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.stats.partial_means import PartialMeans
-
-__all__ = ["ImpactConstituents", "ImpactConstituentsResult"]
 
 RIGHT, RANDOM = "right-branching", "random tree"
 IMPACT = "impact, last layer"

@@ -12,12 +12,13 @@ import numpy as np
 from bertology.data.words.malformed import KINDS
 from bertology.errors import BertologyError, CapabilityError, DataError, ParameterError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.answer_flips import flip_tests
 from bertology.stats.extremes import smallest_of
 from bertology.stats.kept_answers import kept_answers
-from bertology.studies.designs.blocks import Tagged, start_of
+from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.clozes import too_long
 from bertology.studies.designs.malformed import (
     ANOTHER,
@@ -29,7 +30,7 @@ from bertology.studies.designs.malformed import (
     items_of,
 )
 from bertology.studies.designs.malformed_results import MalformedInputResult
-from bertology.studies.designs.parts import in_order
+from bertology.studies.designs.parts import in_order, start_of
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["MalformedInput", "MalformedInputResult"]
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, bounded_mean_bounds
 from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.parts import in_order
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["MinimalPairs", "MinimalPairsResult"]
 
 ALL = "all"
 

@@ -12,7 +12,8 @@ from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import points
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.facts import (
     FactBook,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["NameGuesses", "NameGuessesResult"]
 
 _NO_PEOPLE = (
     "No relation of this corpus is known to be about people; say which are, and what to ask about "

@@ -11,7 +11,8 @@ import numpy as np
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_score
 from bertology.stats.least_means import least_means
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.masked_lm.questions import Question
     from bertology.model.shape import Shape
-
-__all__ = ["NpiLicensing", "NpiLicensingResult"]
 
 _STATES, _SHUFFLED = "states", "states-shuffled-"
 _FILLS_BLANKS = ("mlm", "pretraining")

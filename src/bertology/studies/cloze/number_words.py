@@ -14,7 +14,8 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.clozes import ClozeStudy, question_of
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.parts import in_order
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
-
-__all__ = ["NumberWords", "NumberWordsResult"]
 
 Floats = NDArray[np.float64]
 _GUESSES = (1, 3)

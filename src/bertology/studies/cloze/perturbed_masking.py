@@ -12,7 +12,8 @@ from bertology.report import drawings
 from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.parts import Gathered
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
-
-__all__ = ["PerturbedMasking", "PerturbedMaskingResult"]
 
 _SHOWN = "projective-rooted"  # as in the paper
 _OF_LAYERS = {

@@ -13,7 +13,8 @@ from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import points
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.facts import FactBook, Facts, is_plain, relation_of
 from bertology.studies.designs.parts import in_order
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["Prompts", "PromptsResult"]
 
 
 class PromptsResult(Result):

@@ -14,7 +14,8 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.least_means import least_means
 from bertology.studies.designs.chain_scores import (
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
-
-__all__ = ["ReasoningChains", "ReasoningChainsResult"]
 
 EVERY = "all"
 _SIDES = ("accuracy", "accuracy_low", "accuracy_high")

@@ -14,7 +14,8 @@ from bertology.results.answers import of_row, percent, plain
 from bertology.results.compared import PERCENT, row_mean
 from bertology.results.drawing import Drawing
 from bertology.results.flips import ANSWERS
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats.partial_means import partial_means
 from bertology.studies.designs.blocks import Blocks
 from bertology.studies.designs.parts import in_order
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus, Example, Task
     from bertology.model.encoder import Encoder
-
-__all__ = ["Answers", "AnswersResult"]
 
 ALL = "all examples"
 _ERROR = "points of the label"

@@ -15,8 +15,8 @@ import numpy as np
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
-from bertology.results.provenance import short_model
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance, short_model
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.compression_commands import row_command, told_of
 from bertology.studies.designs.compression_results import (
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.train.tuning import TuningJob
-
-__all__ = ["CompressionTable", "CompressionTableResult"]
 
 TIMINGS = "timings"
 STARTS, PLACES, _NONE = ("cut", "random"), ("cpu", "gpu"), "none"

@@ -16,8 +16,6 @@ from bertology.results.result import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLOZE", "INPUT", "NEW", "PROBE", "SHUFFLED", "AffordancesResult"]
-
 PROBE, NEW, INPUT = "probe", "probe, attribute new too", "probe of the input"
 SHUFFLED, CLOZE = "probe of shuffled weights", "blank"
 _SIDES = ("share", "share_low", "share_high")

@@ -15,8 +15,6 @@ from bertology.studies.designs.layer_lines import Line, line_measures, lines_dra
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["NONSENSE", "PROBE", "AgreementResult"]
-
 NONSENSE, PROBE = "nonsense", "probe"
 _HEAD = "High: at this layer the head already prefers the form that agrees. Chance is 50."
 _LINES = {  # columns of the table of layers

@@ -8,8 +8,6 @@ from bertology.errors import DataError
 from bertology.results.answers import listed
 from bertology.results.result import Result
 
-__all__ = ["refuse_unlike", "settings_but"]
-
 _FEWEST = 2
 Settings = Callable[[Result], Mapping[str, object]]
 

@@ -12,8 +12,6 @@ from bertology.results.result import Result
 from bertology.studies.designs.direction_geometry import REMOVED
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 
-__all__ = ["AnisotropyResult"]
-
 _DIMENSIONS = 12  # rows of a figure
 
 

@@ -13,8 +13,6 @@ from bertology.stats import Estimate
 from bertology.studies.designs.parts import Gathered
 from bertology.studies.designs.shares import best_of_other_half
 
-__all__ = ["BestHead", "best_head", "lesser_of"]
-
 Floats = NDArray[np.float64]
 _MATCHING = "head match or nearest"
 _TOGETHER = 8  # neighbours in one half: twins, or texts of one source; fewer where there are few

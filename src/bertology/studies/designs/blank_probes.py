@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["blank_states", "is_plural", "told_by_probes"]
-
 Floats = NDArray[np.float64]
 
 _PENALTY = 0.5

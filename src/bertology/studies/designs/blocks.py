@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.stats.partial_means import PartialMeans, partial_means
-from bertology.studies.designs.parts import start_of
 from bertology.studies.study import Study
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.stats.row_blocks import RowBlocks
-
-__all__ = ["Blocks", "Resampled", "Sampled", "Tagged", "start_of"]
 
 
 @dataclass(frozen=True)

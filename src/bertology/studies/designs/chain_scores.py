@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Example
 
-__all__ = ["ALL", "MIXED", "NONE", "SHORT", "VERSIONS", "ChainScores", "texts_of"]
-
 ALL, SHORT, MIXED, NONE = "all statements", "short text", "words mixed", "no statements"
 VERSIONS = (ALL, SHORT, MIXED, NONE)
 _BETWEEN = re.compile(r"(?<=[.!?])\s+")

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from bertology.data.words.links import PLAIN
 
-__all__ = ["PUBLISHED", "Published", "published"]
-
 
 @dataclass(frozen=True)
 class Published:

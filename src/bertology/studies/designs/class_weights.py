@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
 
-__all__ = [
-    "SINK",
-    "SITES",
-    "class_scores",
-    "largest_head",
-    "layer_shares",
-    "strongest_class",
-    "summed",
-]
-
 Floats = NDArray[np.float64]
 Changes = NDArray[np.float32]
 SITES = "layer.*.head.*.pattern"

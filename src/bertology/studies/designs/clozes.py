@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bertology.model.masked_lm.questions import Question
     from bertology.studies.study import Context
 
-__all__ = ["ClozeStudy", "PairBlank", "pair_blank", "question_of", "too_long"]
-
 
 @dataclass(frozen=True)
 class ClozeStudy(Resampled):

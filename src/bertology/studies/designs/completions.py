@@ -19,16 +19,6 @@ from bertology.stats.balanced import fair_weights
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "AFFIRMATIVE",
-    "CANONICAL",
-    "NEGATIVE",
-    "RELATED",
-    "REVERSED",
-    "UNRELATED",
-    "Completions",
-]
-
 Floats = NDArray[np.float64]
 
 AFFIRMATIVE, NEGATIVE = "affirmative", "negative"

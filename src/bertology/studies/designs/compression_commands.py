@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.studies.designs.task_trials import TaskTrials
 
-__all__ = ["row_command", "told_of"]
-
 _PERMISSIONS = ("allow_pickle", "trust_remote_code")
 _USUAL = {"epochs": 3, "batch-size": 32, "train-split": "train"}  # of both commands
 

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BEST_SMALL",
-    "BEST_STUDENT",
-    "PICKS",
-    "SIZES",
-    "SMALL_PICKS",
-    "STUDENT_PICKS",
-    "CompressionTableResult",
-    "tables_of",
-]
-
 SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
 """What is told as so many times less, by what is counted."""
 BEST_SMALL, BEST_STUDENT = "best_small_kept", "best_student_over_alone"  # quantities

@@ -17,10 +17,6 @@ from bertology.results.provenance import short_model
 if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
-__all__ = [
-    "ALONE", "METHOD", "ROWS", "SMALL", "TEACHER", "Row", "alone_rows", "named_files", "read_rows",
-]  # fmt: skip
-
 TEACHER, METHOD, ALONE, SMALL = "teacher", "method", "alone", "small"  # kinds of rows
 _NAMED = re.compile(r"\{\w+\}")  # numbers that depend on the model
 _SHAPE = ("layers", "heads", "hidden", "intermediate")

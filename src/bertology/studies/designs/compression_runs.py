@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
 
-__all__ = ["SIZES", "Made", "TableRun", "Timed", "Told", "timings"]
-
 SIZES = (1, 32)  # texts in a batch whose speed is told
 _MODELS, _COMPRESSED = "models", "compressed"
 _NUMBERS = ("bytes", "parameters", "nonzero")

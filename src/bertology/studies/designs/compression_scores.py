@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = [
-    "FEWEST",
-    "LEAST_SMALLER",
-    "CompressionScores",
-    "Flips",
-    "Picked",
-    "speed_table",
-    "speed_ups",
-]
-
 Floats = NDArray[np.float64]
 LEAST_SMALLER = 1.5
 """How many times smaller on the disk a model must be to be a small one."""

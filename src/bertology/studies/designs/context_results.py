@@ -16,8 +16,6 @@ from bertology.results.result import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KINDS", "WordsInContextResult"]
-
 KINDS = {"cosine": "a threshold of the cosine", "probe": "a linear probe"}
 
 

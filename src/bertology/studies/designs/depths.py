@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["first_upper"]
-
 
 def first_upper(layers: int) -> int:
     """A third of the depth: the fifth of twelve layers, which is number 4 (Clark et al. 2019)."""

@@ -15,8 +15,6 @@ from bertology.studies.designs.layer_lines import Line, line_measures, lines_dra
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GOOD", "RELATED_FIRST", "ROLE", "DiagnosticsResult"]
-
 GOOD, RELATED_FIRST, ROLE = "good over bad", "related over unrelated", "fitting role over reversed"
 _HIGH = "High: read from this layer, the head already completes as it should."
 _LINES = {  # columns of the table of layers

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["DRAW", "LONE", "SINGLE", "TOGETHER", "DimensionSet", "dimension_sets"]
-
 TOGETHER, SINGLE, DRAW, LONE = "together", "single", "draw", "lone draw"
 SINGLES = 8  # of the chosen dimensions, the farthest, are disabled one by one
 

@@ -23,8 +23,6 @@ from bertology.stats.isotropy import (
     partition,
 )
 
-__all__ = ["REMOVED", "REPAIRS", "SHARES", "LayerSums", "SampledWords", "geometry"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 REMOVED = (1, 3, 5)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["NAMES", "PLACES", "SHARES", "Explaining"]
-
 Floats = NDArray[np.float64]
 NAMES = (*METHODS, RANDOM)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)

@@ -16,8 +16,6 @@ from bertology.studies.designs.explanation_scores import RANDOM, SCORES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["OTHERS", "AttentionExplanationsResult"]
-
 OTHERS = {
     "permuted-last": "permuted: last layer, first token",
     "permuted-all": "permuted: all layers, all tokens",

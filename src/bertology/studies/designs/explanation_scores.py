@@ -8,16 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "RANDOM",
-    "SCORES",
-    "Ordered",
-    "Score",
-    "example_scores",
-    "of_chance",
-    "rationale_words",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -28,21 +28,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.masked_lm.clozes import Answer
 
-__all__ = [
-    "UNKNOWING",
-    "FactBook",
-    "Facts",
-    "Said",
-    "agreeing_pairs",
-    "is_plain",
-    "macro",
-    "named_in_entity",
-    "relation_of",
-    "share",
-    "share_by_subject",
-    "texts_of",
-]
-
 Floats = NDArray[np.float64]
 
 UNKNOWING = (

@@ -38,8 +38,6 @@ from bertology.studies.designs.tables import head_table, with_bounds
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FollowedLinks", "followed_evidence"]
-
 Floats = NDArray[np.float64]
 _OFFSETS = 20  # of each relation and direction, the best ones are told
 _HELD = 24  # heads whose values of all sentences are in memory together

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus, Example, Task
     from bertology.model.encoder import Encoder
-    from bertology.train.encoded import Encoded
     from bertology.train.history import OnStep
     from bertology.train.lessons import Exam
+    from bertology.train.token_rows import Encoded
     from bertology.train.tuning import TuningJob
-
-__all__ = ["Classroom", "FragmentData", "Source", "found_fragments", "hypotheses", "read_data"]
 
 FEWEST = 10  # scored examples of a fragment; those with fewer are left out
 

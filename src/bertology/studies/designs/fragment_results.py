@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = ["FragmentsResult", "concluded"]
-
 MEAN = "all, mean"
 NOT_LEARNT = (
     "not judged: the old task was not surely learnt, so there is nothing that could carry over or "

@@ -26,8 +26,6 @@ from bertology.studies.designs.scored_runs import least
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["HYPOTHESIS", "INOCULATED", "OLD", "TAUGHT", "FragmentRuns", "part_name", "parted"]
-
 OLD = "old"  # the part that learns the old task
 TAUGHT, INOCULATED, HYPOTHESIS = "taught", "inoculated", "hypothesis"
 TITLES = {

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from bertology.stats import Estimate
 from bertology.studies.designs.probe_scores import TaskScores
 
-__all__ = ["NEAR", "Places", "best_layers", "least_step", "places_of"]
-
 Floats = NDArray[np.float64]
 _HELD = 4_000_000  # weights of resampled sentences that are held at a time
 NEAR = 0.01

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["FEATURES", "MEASURED_ON", "head_features", "measured_on"]
-
 MEASURED_ON = ("the pre-trained model", "a fine-tuned model", "another model")
 # What is taken of each study: its column, and the name that it has here.
 FEATURES: Mapping[str, Mapping[str, str]] = {

@@ -22,18 +22,6 @@ from bertology.errors import DataError
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Example, Task
 
-__all__ = [
-    "ALL",
-    "HeuristicData",
-    "Source",
-    "Texts",
-    "collapsed",
-    "controls",
-    "overlap_answers",
-    "read_data",
-    "switches_of",
-]
-
 _TRIED = 50  # hypotheses that may become the one of a control
 FEWEST = 10  # pairs of a heuristic that are not entailed
 ENTAILED, NOT = 0, 1  # the two labels in which all is scored

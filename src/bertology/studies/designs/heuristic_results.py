@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = ["COMPARED", "HYPOTHESIS", "TAUGHT", "HeuristicsResult", "concluded"]
-
 COMPARED = ("siamese-frozen", "siamese", "adapters", "hex")  # what was to help
 HYPOTHESIS = "hypothesis-only"
 TAUGHT = "taught-"

@@ -30,8 +30,6 @@ from bertology.studies.designs.trials import split_part
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["CHANCE", "OVERLAP", "SEEDLESS", "VANILLA", "HeuristicRuns", "greatest", "less"]
-
 VANILLA = "vanilla"
 OVERLAP = "overlap-only"
 SEEDLESS = (OVERLAP,)  # nothing in them is drawn: one run is all there is

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "FOLDS",
-    "JudgedPairs",
-    "ProbeScores",
-    "joined",
-    "probe_scores",
-    "relation_of",
-    "whole_entities",
-]
-
 FOLDS = 4
 
 

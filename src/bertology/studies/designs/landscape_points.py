@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["AROUND", "PATH", "line_table", "path_table", "surface_table"]
-
 AROUND, PATH = "around", "path"
 _WHERE = {"run", "between", "way"}
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["AROUND", "PATH", "STARTS", "LossLandscapeResult", "concluded"]
-
 STARTS = ("pretrained", "random")
 TITLES = {"pretrained": "pre-trained start", "random": "random start"}
 TRAINED_BELOW = 0.5

@@ -12,8 +12,6 @@ from bertology.stats import Estimate
 from bertology.stats.partial_means import PartialMeans
 from bertology.studies.designs.noise import ExampleErrors, beyond_noise
 
-__all__ = ["LAST", "ProfileInfluences", "as_large_as", "last_layers"]
-
 LAST = 2  # the layers that claims are about
 _STEP = 1e-6  # of a derivative, as a share of what an example does
 Floats = NDArray[np.float64]

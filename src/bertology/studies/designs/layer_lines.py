@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from bertology.results.drawing import Drawing
 
-__all__ = ["Line", "line_measures", "lines_drawn"]
-
 
 @dataclass(frozen=True)
 class Line:

@@ -18,8 +18,6 @@ from scipy.special import stdtrit
 
 from bertology.stats import Estimate
 
-__all__ = ["Place", "centre_of_gravity", "expected_layer", "mean_place", "unevenness"]
-
 Floats = NDArray[np.float64]
 _CLEAR = 4.0  # standard errors that a gain must be above 0, for a ratio with it to be nearly normal
 

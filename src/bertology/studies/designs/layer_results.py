@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["PLACES", "LayerScoresResult"]
-
 PLACES = ("expected", "centre", "unevenness")
 _LINES = 4  # tasks in a figure of lines
 

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ABSOLUTE",
-    "ALL",
-    "BEYOND",
-    "CLOZE",
-    "CLOZE_LICENSOR",
-    "GRADIENT",
-    "LIKELIHOOD",
-    "NpiLicensingResult",
-]
-
 ALL = "all"
 ABSOLUTE, GRADIENT = "absolute pairs", "gradient pairs, classifier"
 LIKELIHOOD, BEYOND = "gradient pairs, likelihood", "gradient pairs, likelihood beyond words"

@@ -17,18 +17,6 @@ from bertology.studies.designs.probe_scores import among_copies
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "ACCEPTABLE",
-    "NEW",
-    "SEEN",
-    "TASKS",
-    "Leanings",
-    "better_told",
-    "folds_of",
-    "labels_of",
-    "unit_means",
-]
-
 Floats = NDArray[np.float64]
 ACCEPTABLE = "acceptable"
 TASKS = (ACCEPTABLE, *FACTORS)

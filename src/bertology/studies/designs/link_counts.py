@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bertology.annotated.linked_batches import LinkedExample
 
-__all__ = ["Counts", "LinkCounts", "LinkParts"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 _NONE = -1

@@ -18,8 +18,6 @@ from bertology.stats.least_means import LeastMeans, least_means
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EXCESS", "LinkExcess", "accuracy_columns", "each_word_once", "require_words"]
-
 Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
 EXCESS = ("excess", "simultaneous_low", "simultaneous_high")

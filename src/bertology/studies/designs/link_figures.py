@@ -17,8 +17,6 @@ from bertology.results.result import Result
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FOLLOWED", "LinksResult"]
-
 # Column of `links`: title with a place for the links, where colours part, reading.
 FOLLOWED = {
     "excess": (

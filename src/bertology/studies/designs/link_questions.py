@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from bertology.data.words.links import PLAIN, UNIVERSAL
 from bertology.studies.designs.link_counts import LinkCounts
 
-__all__ = ["ALL", "FEWEST", "PUNCTUATION", "Question", "quantity_of", "questions_of"]
-
 ALL, PREP, PUNCTUATION = "all", "prep", "punct"
 FEWEST = 10
 """Sentences with a relation, for it to be looked at when all are."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from bertology.data.words.alignment import Span
     from bertology.model.encoder import Encoder
 
-__all__ = ["ANOTHER", "INTACT", "MEASURED", "OTHERS", "Forms", "Item", "compared", "items_of"]
-
 INTACT, ANOTHER = "intact", "another text"
 OTHERS = 5  # other texts that are put in the place of each
 MEASURED = ("top", "right", "rank", "log_probability", "kl")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["MalformedInputResult"]
-
 _SHORT = "The answers do not surely depend on the text, so that this says little."
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
-__all__ = ["whole_map"]
-
 _PATTERNS = "layer.*.head.*.pattern"
 
 

@@ -21,8 +21,6 @@ from bertology.studies.designs.shares import per_item
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["MixScores", "bounds_of", "share_of_sentences"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["Named", "control_table", "pulled_by_names", "set_table", "sums_of"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Example
     from bertology.studies.designs.facts import FactBook
 
-__all__ = ["NOUNS", "NameGuess", "guesses", "name_text", "noun_of", "nouns_given", "right_words"]
-
 NOUNS: Mapping[str, str] = {
     "P19": "city",
     "P20": "city",

@@ -25,12 +25,11 @@ from scipy.special import ndtri, stdtrit
 
 from bertology.parameters import parameter
 from bertology.stats import Estimate
-from bertology.studies.designs.blocks import Resampled, start_of
+from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.parts import start_of
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
-
-__all__ = ["NO_NOISE", "ExampleErrors", "NoiseControlled", "beyond_noise"]
 
 NO_NOISE = "not judged: noise 0 leaves out the noisy copies that a change by training must beat"
 

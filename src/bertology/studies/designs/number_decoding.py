@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["Decoded", "constant", "decode", "features_of", "lengths", "random_vectors"]
-
 Floats = NDArray[np.float64]
 Features = NDArray[np.floating]
 _LEARNT = 0.8  # of the training examples are drawn by each seed

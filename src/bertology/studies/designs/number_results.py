@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["NumeracyResult"]
-
 _SHARES = ("near", "far", "gain", "constant", "length", "vectors", "input", "shuffled")
 _MOST_DRAWN = 3  # groups whose single numbers are drawn
 

@@ -23,8 +23,6 @@ from bertology.studies.designs.probe_scores import among_copies
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["BASELINES", "GroupScores", "apart", "mean_of"]
-
 Floats = NDArray[np.float64]
 BASELINES = ("constant", "length", "vectors")
 """The mean or most frequent place; the length of the number; a random vector for each piece."""

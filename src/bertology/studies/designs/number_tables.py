@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = ["by_group", "by_layer", "by_number", "by_tuned"]
-
 Key = tuple[str, str]
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["tuned"]
-
 Floats = NDArray[np.float64]
 
 
@@ -38,7 +36,8 @@ def tuned(
     """
     from bertology.train.encoded import encode, task_of
     from bertology.train.evaluate import predict
-    from bertology.train.finetune import FinetuneSettings, row_limit
+    from bertology.train.finetune import FinetuneSettings
+    from bertology.train.fit import row_limit
     from bertology.train.starts import default_rate, find_start
     from bertology.train.tuning import TuningJob, tune
 

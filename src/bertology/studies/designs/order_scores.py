@@ -17,8 +17,6 @@ from bertology.studies.designs.probe_scores import among_copies, least_gain
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["OrderScores", "half_fallen"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

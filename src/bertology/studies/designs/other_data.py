@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
 
-__all__ = ["other_corpus"]
-
 
 def other_corpus(corpus: Corpus, name: str, *, split: str, limit: int, seed: int) -> Corpus:
     """Another corpus by name, from the same folder of downloaded data."""

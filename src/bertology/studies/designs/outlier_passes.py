@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bertology.model.masked_lm.hidden_words import Predicted
     from bertology.studies.designs.outlier_questions import Asked, Uninformed
 
-__all__ = ["GROUPS", "KEPT", "Passes", "completed"]
-
 GROUPS = 40
 """Groups of texts whose sums are kept, for intervals over texts."""
 KEPT = 6

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Asked = HiddenWords | LabelGuesses | OnlyStates
 
-__all__ = ["Uninformed", "asked_of", "piece_counts", "uninformed"]
-
 COUNTED = 20_000  # texts whose tokens are counted
 
 Floats = NDArray[np.float64]

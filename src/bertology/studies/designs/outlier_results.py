@@ -18,8 +18,6 @@ from bertology.studies.designs.dimension_sets import DRAW
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["OutlierDimensionsResult"]
-
 
 class OutlierDimensionsResult(Result):
     """Which dimensions are outliers, and what happens without them.

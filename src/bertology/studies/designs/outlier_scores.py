@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bertology.stats.partial_means import PartialMeans
     from bertology.studies.designs.parts import Gathered
 
-__all__ = ["Effects", "degenerate"]
-
 Floats = NDArray[np.float64]
 
 

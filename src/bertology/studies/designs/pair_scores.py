@@ -19,8 +19,6 @@ from bertology.stats import Estimate
 from bertology.stats.crossed import joint_freedom
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement, rank_values
 
-__all__ = ["Against", "Ranks", "Score", "Shares", "check_judged", "least_of", "smaller_gain"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _FEWEST = 5  # pairs, and pairs with another score than the most frequent one

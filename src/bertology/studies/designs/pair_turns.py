@@ -18,8 +18,6 @@ from bertology.errors import DataError
 from bertology.stats.rank_agreement import Agreement, PairLinks
 from bertology.studies.designs.pair_scores import Score
 
-__all__ = ["Picked", "Turns", "components", "dealt_texts"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
 
-__all__ = ["CONTRASTS", "FACTORS", "Paradigms", "Partners", "preferred", "whole_paradigms"]
-
 Floats = NDArray[np.float64]
 Cell = tuple[int, int, int]
 

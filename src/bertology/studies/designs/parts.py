@@ -19,8 +19,6 @@ from bertology.studies.designs.spooled import Spooled
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Gathered", "gather", "in_order", "start_of"]
-
 Take = Callable[["xr.Dataset"], Any]
 """What is taken of a part: an array, by example first where it is concatenated."""
 

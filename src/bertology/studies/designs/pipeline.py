@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-__all__ = ["PIPELINE", "SEMANTIC", "steps_told"]
-
 PIPELINE: Mapping[str, tuple[str, ...]] = {
     "pos": ("pos", "tags"),
     "chunk": ("chunk-tag", "chunk"),

@@ -15,8 +15,6 @@ from bertology.results.result import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SentencePositionResult"]
-
 _SHIFTS = {
     "position": (
         "Shift of a word by the position of its sentence",

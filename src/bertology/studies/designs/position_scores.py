@@ -19,8 +19,6 @@ from bertology.stats.shifts import (
 if TYPE_CHECKING:
     from bertology.annotated.moved_sentences import MovedWords, ParityWords
 
-__all__ = ["GROUPS", "moved_scores", "parity_scores", "relative"]
-
 Floats = NDArray[np.float64]
 GROUPS = 40
 """Groups of pairs of sentences, one of which is left out at a time, for intervals over pairs."""

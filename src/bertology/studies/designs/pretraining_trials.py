@@ -17,7 +17,8 @@ from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, largest_row, of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import (
     Reach,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from bertology.train.pretrain.trial import Trial, Tuning
 
     Found = Mapping[str, float | tuple[str, NDArray[np.float64]]]
-
-__all__ = ["NOT_LEARNT", "PretrainingTrials", "PretrainingTrialsResult"]
 
 NONE = "none"
 NOT_LEARNT = "not judged: {} does not surely beat a constant answer in {}"

@@ -19,17 +19,6 @@ from bertology.studies.designs.shares import per_item
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "TaskScores",
-    "among_copies",
-    "best_layer",
-    "least_gain",
-    "least_mean",
-    "middle_over_ends",
-    "parts_of_depth",
-    "rows_of_tasks",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _MIDDLE = (0.4, 0.8)  # of the depth

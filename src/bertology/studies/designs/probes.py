@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bertology.annotated.word_labels import COUNTED, ProbedTask
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_results import ProbingResult
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["HIDDEN", "INPUT", "SHUFFLED", "Probing"]
 
 INPUT = -1  # as a layer: what enters the first one
 SHUFFLED = "-shuffled"

@@ -45,16 +45,6 @@ if TYPE_CHECKING:
     from bertology.model.nested_masks import NestedWeights
     from bertology.train.iterative_pruning import Importance, Magnitude, Pruning, PruningJob
 
-__all__ = [
-    "Prunings",
-    "PruningsResult",
-    "bits_by_seed",
-    "by_seed",
-    "by_step",
-    "compared_step",
-    "joined_planes",
-]
-
 NOT_LEARNT = (
     "not judged: with {} of {} seeds the whole model does not surely beat a constant answer, so "
     "there was no score to keep"

@@ -21,19 +21,6 @@ from bertology.errors import BertologyError, DataError, ParameterError
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Example
 
-__all__ = [
-    "BLIND",
-    "FULL",
-    "LEARNT",
-    "RULES",
-    "UNASKED",
-    "ReadingData",
-    "Wanted",
-    "by_rules",
-    "read_data",
-    "seen_by",
-]
-
 FULL, BLIND, UNASKED = "model", "without-text", "without-question"
 LEARNT = (FULL, BLIND, UNASKED)
 RULES = ("most-frequent-place", "longest-answer", "word-overlap")

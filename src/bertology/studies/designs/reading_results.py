@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = ["TITLES", "ParaphrasedReadingResult", "concluded"]
-
 TITLES = {
     FULL: "model",
     BLIND: "model without the text",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["ALL", "FEWEST", "ReadingRuns"]
-
 ALL = "all questions"
 FEWEST = 10  # questions on each side of a comparison
 _SURELY = 1 - 1e-9  # a rule is right by itself, not by a tie

@@ -17,8 +17,6 @@ from bertology.studies.designs.pair_scores import smaller_gain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["VectorRepairsResult"]
-
 _UNIT = "Spearman's correlation × 100"
 _LABELS = {
     "none": "no repair",

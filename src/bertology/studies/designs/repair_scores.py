@@ -19,8 +19,6 @@ from bertology.studies.designs.tables import labelled_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AS_IT_IS", "CHANCE", "RepairScores"]
-
 Floats = NDArray[np.float64]
 AS_IT_IS, CHANCE = "the best layer as it is", "shuffled weights at their best"
 

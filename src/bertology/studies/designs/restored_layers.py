@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from bertology.train.restoring import Change
 
-__all__ = ["MARGIN", "WAYS", "WHOLE", "RestoredLayers", "asked_changes", "third_of"]
-
 WHOLE = "whole"
 WAYS = ("restored", "below", "above", "half", "fresh")
 """Columns of the table of layers: what happens to the layer, or to all up to it, or from it on."""

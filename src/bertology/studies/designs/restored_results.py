@@ -15,8 +15,6 @@ from bertology.results.result import Result
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LayerRestoringResult"]
-
 _TITLES = {
     "restored": "Loss with the layer set back",
     "below": "Loss with all layers up to it set back",

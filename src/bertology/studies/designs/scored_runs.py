@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
 
-__all__ = ["ScoredRuns", "ScoredRunsResult", "answered", "least"]
-
 _NEARLY_ALL = 0.99  # of the examples
 _PREDICTIONS, _LABELS = "predictions", "labels"  # variables (example) of each part
 

@@ -15,8 +15,6 @@ from bertology.results.result import Result
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SeedVarianceResult"]
-
 
 class SeedVarianceResult(Result):
     """Where the variance of scores comes from (table `components`), and each run (table `runs`).

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["EFFECTS", "SeedRuns"]
-
 Floats = NDArray[np.float64]
 
 EFFECTS = {

@@ -12,8 +12,6 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 
-__all__ = ["SelfSimilarityResult"]
-
 
 class SelfSimilarityResult(Result):
     """How alike the occurrences of a word are after each layer, beyond any two words.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.train.probes.neighbours import Occurrences
 
-__all__ = ["SenseData", "clustered_lemmas", "pictured_lemmas", "static_answers"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _FEWEST = 10  # occurrences to be answered, for anything to be judged

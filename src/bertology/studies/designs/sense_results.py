@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["WordSensesResult"]
-
 _SHARES = {
     "accuracy": (
         "Occurrences whose neighbours have their sense",

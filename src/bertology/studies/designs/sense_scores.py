@@ -13,8 +13,6 @@ from bertology.stats.skewed_means import least_skewed_mean, skewed_means
 from bertology.studies.designs.probe_scores import among_copies, best_layer, least_gain
 from bertology.studies.designs.shares import per_item
 
-__all__ = ["Told", "least_of", "over_lemmas", "picked", "word_means"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _BOTH = 2  # the baselines, and the copies: upper bounds must hold for both

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bertology.studies.geometry.word_senses import WordSenses
 
-__all__ = ["CLUSTERS", "Senses"]
-
 Floats = NDArray[np.float64]
 Range = tuple[float, float]
 CLUSTERS: dict[str, tuple[Range, Range]] = {

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from bertology.stats.cross_fitting import picked_on_other_half
 
-__all__ = ["best_of_other_half", "per_item", "ratio_values"]
-
 Floats = NDArray[np.float64]
 
 

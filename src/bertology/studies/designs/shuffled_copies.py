@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
-__all__ = ["MODEL", "ShuffledCopies"]
-
 MODEL = "model"
 _SHUFFLED = "shuffled"
 

@@ -15,8 +15,6 @@ from bertology.results.result import Result
 from bertology.studies.designs.last_layers import as_large_as
 from bertology.studies.designs.mix_scores import bounds_of
 
-__all__ = ["LayerSimilarityResult"]
-
 _READING = {
     "cka": "1: the same up to rotation and size; 0: nothing in common.",
     "cca": "1: each main direction of one is found in the other; 0: none is.",

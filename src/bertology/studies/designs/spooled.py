@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from bertology.errors import StoreError
 
-__all__ = ["Spooled", "SpooledRows"]
-
 
 class Spooled:
     """Values (example, group, …) of one dtype, given in pieces of examples."""

@@ -17,8 +17,6 @@ from bertology.studies.designs.pair_scores import smaller_gain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["StaticEmbeddingsResult"]
-
 _SIMILARITY = "similarity"
 _METHODS = {"mean": "mean over contexts", "component": "first component"}
 

@@ -18,8 +18,6 @@ from bertology.studies.designs.pair_turns import components
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
 
-__all__ = ["ADD", "MULTIPLY", "SIMILARITY", "WordQuestions", "asked_words", "word_questions"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 SIMILARITY, ADD, MULTIPLY = "similarity", "analogy by sum", "analogy by product"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["CHANCE", "Distilled"]
-
 Floats = NDArray[np.float64]
 CHANCE = "shuffled weights at their best"
 

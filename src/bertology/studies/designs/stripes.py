@@ -14,8 +14,6 @@ from bertology.stats import Estimate, bounded_mean_bounds
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["share_of_stripes", "stripe_table"]
-
 Floats = NDArray[np.float64]
 _OFTEN = 0.05  # of a head's maps: if fewer are vertical, the head tells nothing about stripes
 

@@ -19,8 +19,6 @@ from bertology.studies.designs.trees import KEPT
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["INPUT", "PLANE", "SCORES", "StructuralFigures"]
-
 INPUT = -1  # as a layer: what enters the first one
 PLANE = "plane_"  # and a number: the words of a kept sentence in the probe's space
 SCORES: Mapping[str, tuple[str, str, str]] = {

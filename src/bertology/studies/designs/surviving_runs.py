@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["SurvivingRuns", "surviving_runs"]
-
 Truths = NDArray[np.bool_]
 _ARRAYS = ("heads_left", "mlps_left", "kept_steps")
 

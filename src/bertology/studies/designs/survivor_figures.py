@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["SuperSurvivorsResult"]
-
 _LETTERS = dict(zip(MAP_TYPES, ("V", "D", "VD", "B", "H"), strict=True))
 _TITLES = {
     **{name: f"{name} maps" for name in MAP_TYPES},

@@ -28,8 +28,8 @@ from bertology.results.result import Result
 from bertology.stats import paired_bootstrap
 from bertology.stats.paired import balances
 from bertology.stats.row_blocks import RowBlocks
-from bertology.studies.designs.blocks import Blocks, start_of
-from bertology.studies.designs.parts import gather
+from bertology.studies.designs.blocks import Blocks
+from bertology.studies.designs.parts import gather, start_of
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.model.sweeps.replay import Sweep
-
-__all__ = [
-    "NOT_INFORMED",
-    "Answers",
-    "Disabled",
-    "HeadSweep",
-    "Heads",
-    "SweepResult",
-    "class_order",
-]
 
 INTACT = "intact"
 NOT_INFORMED = "not judged: the intact model does not surely beat a constant answer"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["head_table", "labelled_table", "with_bounds"]
-
 
 def labelled_table(
     labels: Mapping[str, Iterable[object]], columns: Mapping[str, ArrayLike]

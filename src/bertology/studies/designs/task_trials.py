@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bertology.train.starts import Start
     from bertology.train.ways import Way
 
-__all__ = ["BARS", "TaskTrials", "same_training_data", "tuning_settings"]
-
 BARS = 100  # steps of the progress bar for one run
 
 

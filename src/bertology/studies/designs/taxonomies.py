@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 
     from bertology.stats.partial_means import PartialMeans
 
-__all__ = [
-    "CLARK",
-    "MAPS",
-    "RAGANATO",
-    "SPECIAL",
-    "TAXONOMIES",
-    "Sorted",
-    "Taxonomy",
-    "agreement_table",
-    "class_table",
-    "crossed_table",
-    "share_table",
-]
-
 SPECIAL = "special"
 """Measured beside the classes of Clark et al.: [CLS], [SEP] and punctuation together."""
 

@@ -39,18 +39,6 @@ if TYPE_CHECKING:
     from bertology.model.reducers.word_sums import Pooled
     from bertology.model.shape import Shape
 
-__all__ = [
-    "AS_SHUFFLED",
-    "BLOCKS",
-    "INPUT",
-    "SITES",
-    "TextBlocks",
-    "WordsOfBatch",
-    "change",
-    "word_batches_of",
-    "words_of_texts",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Chosen = TypeVar("Chosen")

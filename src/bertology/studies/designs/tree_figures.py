@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["TREE_WORDS", "TreesResult", "tree_measure"]
-
 TREE_WORDS = {
     "to-head": "directed, words point to their head",
     "to-head-rooted": "directed, words point to their head, root given",

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["KEPT", "Baselines", "Compared", "TreeHits", "Trees", "kept_sentences"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 KEPT = "sentence_"  # and a number: the trees of a sentence that is shown

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
-__all__ = ["Reach", "Reference", "Runs", "Trials", "TrialsResult", "reaching", "split_part"]
-
 Reach = Callable[[int], None]
 """Is called with the number of steps that are done so far."""
 

@@ -13,17 +13,6 @@ from dataclasses import dataclass, replace
 
 from bertology.errors import ParameterError
 
-__all__ = [
-    "INTERMEDIATE",
-    "NAMED",
-    "PLAIN",
-    "TITLES",
-    "USUAL",
-    "VARIANTS",
-    "Variant",
-    "chosen_variants",
-]
-
 
 @dataclass(frozen=True)
 class Variant:

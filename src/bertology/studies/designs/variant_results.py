@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["BETTER", "TITLED", "WORSE", "FinetuningVariantsResult"]
-
 BETTER, WORSE = "better", "worse"
 TITLED = "title_"  # and a name: the fact that holds the title of a variant without its own
 

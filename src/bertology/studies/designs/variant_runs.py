@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
 
-__all__ = ["Trained", "VariantRun", "train_variant"]
-
 _MODELS, _UNFINISHED = "models", "unfinished-models"
 Floats = NDArray[np.float64]
 
@@ -95,7 +93,7 @@ class Trained:
         """What it says of each example, and of the same with other tokens in it."""
         from bertology.train.encoded import encode_once, task_of
         from bertology.train.evaluate import predict
-        from bertology.train.finetune import row_limit
+        from bertology.train.fit import row_limit
         from bertology.train.noisy_tokens import with_noise
 
         tokens = self.job.encoder.tokenizer

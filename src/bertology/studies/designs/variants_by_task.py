@@ -22,17 +22,6 @@ from bertology.studies.designs.variant_choice import PLAIN, TITLES
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "BETTER",
-    "FEWEST",
-    "TITLED",
-    "WORSE",
-    "TaskOfVariants",
-    "VariantsByTask",
-    "by_task",
-    "quantity_of",
-]
-
 BETTER, WORSE = "better", "worse"
 TITLED = "title_"  # and a name: the fact that holds the title of a variant
 FEWEST = 2  # tasks of a mean

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["NOT_LEARNT", "NO_WORDS", "known_of_texts"]
-
 NO_WORDS = (
     "not judged: this model predicts no words, so it is not known whether it has learnt anything"
 )

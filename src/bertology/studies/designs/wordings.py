@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Example
     from bertology.studies.designs.facts import FactBook
 
-__all__ = ["FIRST", "Asked", "best_and_together", "halves_of", "kinds_of"]
-
 Floats = NDArray[np.float64]
 
 FIRST = "first wording"

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.data.words.token_words import mixed, run_starts
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_arms
 from bertology.studies.designs.anisotropy_results import AnisotropyResult
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.word_sums import DirectionPlaces, DirectionSums
-
-__all__ = ["Anisotropy", "AnisotropyResult", "direction_places"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.similarity import (
     alikeness_of,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["LayerSimilarity", "LayerSimilarityResult"]
 
 Floats = NDArray[np.float64]
 States = NDArray[np.float32]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.results.compared import PERCENT, Compared
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.over_draws import fewest_draws
 from bertology.stats.positions import in_most_rows, shared_positions
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.outliers import LargeDimensions, WeightOutliers
-
-__all__ = ["OutlierDimensions", "OutlierDimensionsResult"]
 
 Floats = NDArray[np.float64]
 TEN_THOUSANDTH, MILLIONTH = 1e-4, 1e-6

@@ -14,7 +14,8 @@ from scipy.special import stdtrit
 from bertology.data.words.token_words import run_starts
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_arms
 from bertology.studies.designs.self_similarity_results import SelfSimilarityResult
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.word_sums import RecurringPlaces
-
-__all__ = ["SelfSimilarity", "SelfSimilarityResult", "recurring_places"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

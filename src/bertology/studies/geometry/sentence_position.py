@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.contrasts import ratio_of_means
 from bertology.stats.repeated import repeated
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.stats.partial_means import PartialMeans
-
-__all__ = ["SentencePosition", "SentencePositionResult", "measured_parities", "measured_words"]
 
 Floats = NDArray[np.float64]
 _FEWEST = 8  # sentences

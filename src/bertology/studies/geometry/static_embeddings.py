@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.rank_agreement import PairLinks
 from bertology.studies.designs.blocks import Resampled
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.studies.designs.static_scores import WordQuestions
-
-__all__ = ["StaticEmbeddings", "StaticEmbeddingsResult"]
 
 TABLE = "input embeddings"
 _FEWEST = 20

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.rank_agreement import PairLinks
 from bertology.stats.vector_repairs import REPAIRS, Learnt
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["VectorRepairs", "VectorRepairsResult"]
 
 Floats = NDArray[np.float64]
 _FEWEST = 20  # pairs that are scored, and vectors that a repair is learnt from

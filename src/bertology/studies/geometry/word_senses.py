@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.sense_data import SenseData
 from bertology.studies.designs.sense_results import WordSensesResult
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["WordSenses", "WordSensesResult"]
 
 _CLUSTERED = 300  # lemmas whose clusters are looked at, the most frequent ones
 _POINTS = 400  # occurrences of a lemma among which clusters are looked for

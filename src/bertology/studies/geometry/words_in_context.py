@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bertology.data.words.text_keys import text_key
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
 from bertology.studies.designs.context_results import KINDS, WordsInContextResult
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["WordsInContext", "WordsInContextResult"]
 
 _FEWEST = 20  # pairs that are answered
 _FEWEST_TAUGHT = 3  # words: of one that is asked, one that teaches, one that chooses the penalty

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["CompressionTasks", "CompressionTasksResult", "largest_but"]
-
 TABLE, GAIN, KEPT = "compression-table", "best_student_over_alone", "best_small_kept"
 QUANTITY = "gain_on_most_tasks"
 FEWEST = 4  # tasks; most of them are three

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["HeadProfile", "HeadProfileResult"]
-
 ABLATION, RELATIONS, TYPES = "head-ablation", "relation-heads", "map-types"
 FRAMES = "frame"  # the relation that the paper looks for heads of
 RELATION_GROUP, HETEROGENEOUS = "relation heads", "heterogeneous"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LinkCandidates", "LinkCandidatesResult"]
-
 LINKS, TYPES = "syntax-heads", "map-types"
 DIAGONAL = tuple(name for name in MAP_TYPES if "diagonal" in name)
 NEAR = 0.75  # of what the best fixed offset finds: as syntax-heads has it

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["ModelSizes", "ModelSizesResult"]
-
 Floats = NDArray[np.float64]
 _SCORES = {"score": (ENTAILED, NOT), "entailed": (ENTAILED,), "not_entailed": (NOT,)}
 _SHARES = dict.fromkeys(("task", *_SCORES), "%")

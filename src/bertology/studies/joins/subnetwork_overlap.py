@@ -24,8 +24,6 @@ from bertology.studies.join import Join
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SubnetworkOverlap", "SubnetworkOverlapResult"]
-
 KINDS = {"heads": "head", "mlps": "mlp", "weights": "weight"}
 _TITLES = {"heads": "heads", "mlps": "MLPs", "weights": "weights"}
 QUANTITIES = ("kappa_within", "kappa_across", "within_over_across")

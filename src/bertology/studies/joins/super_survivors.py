@@ -30,8 +30,6 @@ from bertology.studies.join import ResampledJoin
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NOTICED", "SuperSurvivors", "SuperSurvivorsResult"]
-
 PRUNING = "importance-pruning"
 NOTICED = 0.2
 """A difference of shares that counts; the claims have the same border."""

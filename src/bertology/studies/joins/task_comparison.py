@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["TaskComparison", "TaskComparisonResult"]
-
 Floats = NDArray[np.float64]
 ABLATION, TYPES, CLASSES = "head-ablation", "map-types", "token-classes"
 _COLUMNS = ["comparison", "first", "second", "value", "low", "high", "n", "head"]

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from bertology.results.measures import Measure
 
-__all__ = ["TrainingSteps", "TrainingStepsResult"]
-
 LARGEST = "max"
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["VariantTasks", "VariantTasksResult"]
-
 STUDY = "finetuning-variants"
 _OVER = ("over_plain", "over_plain_low", "over_plain_high")
 _NAMED = 2  # of those that are better, or worse, in the answer

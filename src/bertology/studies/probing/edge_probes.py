@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.studies.study import Context
 
-__all__ = ["EdgeProbes", "EdgeProbesResult"]
-
 _SYNTAX = ("relation", "parent-phrase", "arc-relation", "arc")
 """The first that was asked tells of layers."""
 

@@ -14,7 +14,8 @@ from bertology.annotated.probed_tasks import PROBED
 from bertology.annotated.word_labels import ProbedTask
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.layer_places import Place, mean_place
 from bertology.studies.designs.layer_results import PLACES, LayerScoresResult
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["LayerScores", "LayerScoresResult"]
 
 BEFORE = "-before"
 _ALIKE = 1.25  # times as many labels as another task

@@ -17,7 +17,8 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.order_scores import OrderScores
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["LinearOrder", "LinearOrderResult"]
 
 Hits = NDArray[np.float32]
 INPUT = -1  # as a layer: what enters the first one

@@ -11,7 +11,8 @@ import numpy as np
 from bertology.annotated.numbers import DEV, FAR, NEAR, PIECES, TRAIN, WRITINGS, Numbers
 from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.number_results import NumeracyResult
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["Numeracy", "NumeracyResult"]
 
 Key = tuple[str, str]  # writing and group
 

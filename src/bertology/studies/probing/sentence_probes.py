@@ -17,7 +17,8 @@ from bertology.results.answers import NOTHING_SURE, listed, of_row, plain
 from bertology.results.compared import row_mean
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.group_places import (
     Places,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.figure import Figure
-
-__all__ = ["SentenceProbes", "SentenceProbesResult"]
 
 _GROUP_OF = {task: group for group, of in GROUPS.items() for task in of}
 _PLACE = ("place", "place_low", "place_high")

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import best_layer, least_gain, middle_over_ends
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.train.probes.tree_scores import SentenceScores
-
-__all__ = ["StructuralProbe", "StructuralProbeResult"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

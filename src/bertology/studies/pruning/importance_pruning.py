@@ -16,7 +16,8 @@ from bertology.report import drawings
 from bertology.report.figures import Line, lines
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.survivors import cochrans_q, fleiss_kappa
 from bertology.studies.designs.prunings import Prunings, PruningsResult, by_seed, by_step
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.train.iterative_pruning import Importance, Pruning, PruningJob
-
-__all__ = ["ImportancePruning", "ImportancePruningResult"]
 
 _LAST_OF_LAYER = (
     "not judged: importances are compared within layers (by_layer), so that the last head of a "

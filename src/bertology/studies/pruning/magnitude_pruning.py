@@ -15,7 +15,8 @@ from bertology.parameters import parameter
 from bertology.report.figures import row_grid
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.survivors import jackknifed_pairs, overlap, pairs_of, spread_over_runs
 from bertology.studies.designs.prunings import (
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bertology.train.iterative_pruning import Magnitude, Pruning, PruningJob
-
-__all__ = ["MagnitudePruning", "MagnitudePruningResult"]
 
 STARTS = ("fine-tuned", "rewound")
 _READING = "A high share: this matrix has many weights that are large beside those of others."

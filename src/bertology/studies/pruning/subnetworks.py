@@ -14,7 +14,8 @@ from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.studies.designs.prunings import NOT_LEARNT, Prunings, by_seed, by_step
 from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.train.iterative_pruning import Magnitude, PruningJob
-
-__all__ = ["Subnetworks", "SubnetworksResult"]
 
 PRUNINGS = ("magnitude", "importance")
 _KINDS = ("bad", "random", "good")

@@ -15,7 +15,8 @@ from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import parameter
 from bertology.report.figures import Line, lines
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
 from bertology.studies.designs.trials import Runs, split_part
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from bertology.studies.designs.pretraining_trials import Found
     from bertology.train.pretrain.config import Pretraining
     from bertology.train.pretrain.trial import Trial
-
-__all__ = ["ArchitectureSweep", "ArchitectureSweepResult", "Shape3"]
 
 BASE = "base"
 BATCH, STACKED, NORMALISED = "large-batch", "stacked", "normalised"

@@ -14,7 +14,8 @@ from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.task_trials import (
     BARS,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.train.tuning import TuningJob
-
-__all__ = ["FineTuningStarts", "FineTuningStartsResult"]
 
 TITLES = {
     "pretrained": "fine-tuned, pre-trained start",

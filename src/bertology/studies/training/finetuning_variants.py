@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.scored_runs import ScoredRuns, answered
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["FinetuningVariants", "FinetuningVariantsResult"]
 
 _UNLEARNT = (
     "not judged: plain fine-tuning does not surely beat a constant answer, so that there is "

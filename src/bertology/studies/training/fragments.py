@@ -11,7 +11,8 @@ import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.fragment_data import (
     Classroom,
     FragmentData,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.lessons import Lessons
     from bertology.train.tuning import TuningJob
-
-__all__ = ["Fragments", "FragmentsResult"]
 
 _CLASSROOMS: WeakKeyDictionary[Encoder, tuple[object, Classroom]] = WeakKeyDictionary()
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.fragment_data import hypotheses
 from bertology.studies.designs.heuristic_data import (
     ALL,
@@ -44,12 +45,10 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.studies.designs.trials import Reach
-    from bertology.train.encoded import Encoded
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.starts import Start
+    from bertology.train.token_rows import Encoded
     from bertology.train.ways import Way
-
-__all__ = ["Heuristics", "HeuristicsResult"]
 
 _WAYS = {
     VANILLA: Variant("fine-tuned"),

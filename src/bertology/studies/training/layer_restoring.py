@@ -10,7 +10,8 @@ import numpy as np
 
 from bertology.errors import InterruptedRunError
 from bertology.metrics import judged_metric
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.restored_layers import (
     WHOLE,
     RestoredLayers,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["LayerRestoring", "LayerRestoringResult"]
 
 _TRAINED = 0.7  # of the work, about
 
@@ -78,7 +77,7 @@ class LayerRestoring(TaskTrials):
         """Fine-tune one model, and score it with every change."""
         from bertology.train.encoded import encode_once, task_of
         from bertology.train.evaluate import predict
-        from bertology.train.finetune import row_limit
+        from bertology.train.fit import row_limit
         from bertology.train.iterative_pruning import tuned_encoder
         from bertology.train.restoring import Restorer
         from bertology.train.starts import STARTS

@@ -9,14 +9,10 @@ from weakref import WeakKeyDictionary
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import flag, parameter
-from bertology.results.result import Provenance, Result
-from bertology.studies.designs.landscape_results import (
-    AROUND,
-    PATH,
-    STARTS,
-    LossLandscapeResult,
-    concluded,
-)
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.studies.designs.landscape_points import AROUND, PATH
+from bertology.studies.designs.landscape_results import STARTS, LossLandscapeResult, concluded
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, reaching
 from bertology.studies.study import Context
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
     from bertology.train.landscape.survey import Asked, Survey
     from bertology.train.tuning import TuningJob
-
-__all__ = ["LossLandscape", "LossLandscapeResult", "Part", "read_part"]
 
 _ROW_STEPS = 2  # of the progress bar, for a row of a surface or a line between two ends
 

@@ -14,7 +14,8 @@ from bertology.parameters import parameter
 from bertology.report.figures import Band, band_curve
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.studies.designs.position_scores import moved_scores
 from bertology.studies.designs.pretraining_trials import (
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from bertology.studies.designs.pretraining_trials import Found
     from bertology.train.pretrain.config import Pretraining
     from bertology.train.pretrain.trial import Trial
-
-__all__ = ["NspPositions", "NspPositionsResult"]
 
 NSP, SAME_ROWS, NO_PAIRS = "mlm-nsp", "no-sentence-loss", "no-nsp"
 _CONTRASTS = {"nsp": (NSP, SAME_ROWS), "nsp_over_no_pairs": (NSP, NO_PAIRS)}

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.reading_data import (
     LEARNT,
     RULES,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.studies.designs.trials import Reach
-
-__all__ = ["ParaphrasedReading", "ParaphrasedReadingResult"]
 
 _BY_RULES = "rules"
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
 from bertology.studies.designs.trials import Runs
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bertology.train.pretrain.config import Pretraining
-
-__all__ = ["COMPARED_OBJECTIVES", "PretrainingObjectives", "PretrainingObjectivesResult"]
 
 REFERENCE = "mlm-nsp"
 COMPARED_OBJECTIVES = (

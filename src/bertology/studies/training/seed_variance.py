@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bertology.errors import JobError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.seed_results import SeedVarianceResult
 from bertology.studies.designs.seed_scores import SeedRuns
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["SeedVariance", "SeedVarianceResult"]
 
 _EARLY = 1 / 3  # of the training, where claims on stopping are judged
 _NOT_LEARNT = (

@@ -12,7 +12,8 @@ from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
 from bertology.studies.designs.task_trials import (
     BARS,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-__all__ = ["TaskBaselines", "TaskBaselinesResult"]
 
 TITLES = {
     "majority": "majority class, or mean",

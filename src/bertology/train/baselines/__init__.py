@@ -15,8 +15,6 @@ from bertology.model.encoder import Encoder
 from bertology.train.encoded import checked_targets, task_of
 from bertology.train.evaluate import constant_answer
 
-__all__ = ["BASELINES", "SEEDLESS", "BaselineRun", "train_baseline"]
-
 BASELINES = ("majority", "bag-of-words", "cbow", "bilstm")
 SEEDLESS = frozenset({"majority", "bag-of-words"})  # nothing in them is drawn
 

@@ -11,8 +11,6 @@ from bertology.data.corpus import Corpus
 from bertology.data.static_vectors import split_words
 from bertology.train.encoded import checked_targets, task_of
 
-__all__ = ["bag_of_words"]
-
 _ROUNDS = 1000  # of the solver; it ends long before where data allow
 
 

@@ -26,8 +26,6 @@ from bertology.train.baselines.vectors import PADDING, UNKNOWN, StaticTable
 from bertology.train.encoded import checked_targets, task_of
 from bertology.train.evaluate import scores
 
-__all__ = ["NetworkJob", "train_network"]
-
 HIDDEN = 256  # of the layer below the answer, and of the LSTM in each direction
 DROPOUT, RATE, EPOCHS, BATCH, CLIP = 0.2, 1e-3, 10, 32, 1.0
 HELD_OUT = 0.1  # of the training data; the best epoch is chosen on them

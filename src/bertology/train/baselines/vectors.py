@@ -14,8 +14,6 @@ from bertology.data.static_vectors import read_word_vectors, split_words
 from bertology.errors import DataError
 from bertology.model.encoder import Encoder
 
-__all__ = ["StaticTable", "vectors_for"]
-
 PADDING, UNKNOWN = 0, 1  # rows of zeros
 
 

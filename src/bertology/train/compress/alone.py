@@ -12,10 +12,8 @@ from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.students import make_student
 from bertology.train.encoded import learnable
-from bertology.train.finetune import name_labels
+from bertology.train.fit import name_labels
 from bertology.train.starts import STARTS, begin
-
-__all__ = ["Alone"]
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from bertology.train.compress.work import Work
 from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.encoded import learnable
 
-__all__ = ["Bilstm"]
-
 _COPIES, _MOST = 20, 100_000
 
 

@@ -12,8 +12,6 @@ from bertology.train.compress.work import Work
 from bertology.train.encoded import encode
 from bertology.train.fit import row_limit
 
-__all__ = ["learn_ranges"]
-
 _TEXTS = 256  # after some tens of texts, the furthest inputs hardly move
 _ROWS = 32  # in one pass
 

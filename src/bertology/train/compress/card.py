@@ -10,8 +10,6 @@ from bertology.train.compress.method import epochs_text
 from bertology.train.model_card import card_head, card_table, card_versions
 from bertology.train.pruned_card import LOADED_BY_TRANSFORMERS
 
-__all__ = ["compressed_card", "number_rows"]
-
 _SHOWN = 10  # examples that flipped, in the card; all are in flips.json
 _LONGEST = 120  # characters of a text that is shown
 

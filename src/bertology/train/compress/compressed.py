@@ -10,8 +10,6 @@ from typing import Any
 from bertology.stats.intervals import Estimate
 from bertology.train.records import TrainingRecord
 
-__all__ = ["Compressed"]
-
 
 @dataclass(frozen=True, repr=False)
 class Compressed:

@@ -46,8 +46,6 @@ from bertology.train.fit import check_fit
 from bertology.train.records import TrainingRecord
 from bertology.train.recovery import in_order
 
-__all__ = ["CompressJob", "compress_to", "made_smaller"]
-
 _UNFINISHED = "-unfinished"
 _FLIPS = "flips.json"
 _FEWEST = 10  # training examples

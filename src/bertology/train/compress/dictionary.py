@@ -12,8 +12,6 @@ from bertology.parameters import parameter
 from bertology.train.compress.method import STORED, Method
 from bertology.train.compress.work import Work
 
-__all__ = ["Dictionary"]
-
 
 @dataclass(frozen=True)
 class Dictionary(Method):

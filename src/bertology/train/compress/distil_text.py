@@ -17,8 +17,6 @@ from bertology.train.distil.teacher import Teacher
 from bertology.train.distil.text import TextFollowing
 from bertology.train.ways import Way
 
-__all__ = ["DistilText"]
-
 
 @dataclass(frozen=True)
 class DistilText(TextFirst):

@@ -28,8 +28,6 @@ from bertology.train.encoded import encode, learnable
 from bertology.train.fit import row_limit
 from bertology.train.ways import Lesson, Pass, Way
 
-__all__ = ["EarlyExit", "Exits", "highest_limit"]
-
 _EXITS = ".early_exits."
 _ROWS = 32  # in one pass
 _CHANGED = 0.02  # of training answers

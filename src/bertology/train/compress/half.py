@@ -11,8 +11,6 @@ from bertology.parameters import parameter
 from bertology.train.compress.method import STORED, Method
 from bertology.train.compress.work import Work
 
-__all__ = ["Half"]
-
 
 @dataclass(frozen=True)
 class Half(Method):

@@ -19,8 +19,6 @@ from bertology.train.prune import shrink
 from bertology.train.prune_settings import PruneSettings
 from bertology.train.pruned_card import cut_text
 
-__all__ = ["HeadsAndMlps"]
-
 _ROUNDS = 5  # in which parts go; what is left is ranked anew
 _RANKING = 200  # examples that rank; more make a ranking slower, and hardly better
 

@@ -16,8 +16,6 @@ from bertology.train.compress.calibration import learn_ranges
 from bertology.train.compress.method import STORED, Method
 from bertology.train.compress.work import Work
 
-__all__ = ["Int8"]
-
 _TABLE_ALONE = "the table of vectors is stored in 8 bits, all other weights are as they were"
 
 

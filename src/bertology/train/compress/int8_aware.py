@@ -13,8 +13,6 @@ from bertology.parameters import parameter
 from bertology.train.compress.method import ONE_EPOCH, STORED, Method
 from bertology.train.compress.work import Work
 
-__all__ = ["Int8Aware"]
-
 _FILLED = "its training would fill the zeros again; int8 does not train"
 _NO_MAPS = "a BiLSTM has no maps to be trained in few bits; int8 stores its table of vectors"
 

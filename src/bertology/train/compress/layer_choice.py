@@ -13,8 +13,6 @@ from bertology.train.compress.method import EPOCHS, Method
 from bertology.train.compress.work import Work
 from bertology.train.part_ranking import GivenAnswers, without
 
-__all__ = ["LayerChoice", "check_layers", "chosen_layers", "even", "keep_layers"]
-
 _WHICH = ("even", "bottom", "top", "measured")
 _TEXTS = 200  # more make a ranking slower, and hardly better
 

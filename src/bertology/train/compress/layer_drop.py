@@ -12,8 +12,6 @@ from bertology.train.compress.method import ONE_EPOCH, Method
 from bertology.train.compress.work import Work
 from bertology.train.ways.layer_drop import LayerDrop as Dropping
 
-__all__ = ["LayerDrop"]
-
 
 @dataclass(frozen=True)
 class LayerDrop(Method):

@@ -13,8 +13,6 @@ from bertology.parameters import parameter
 from bertology.train.compress.method import EPOCHS, FORM, Method
 from bertology.train.compress.work import Work
 
-__all__ = ["LowRank"]
-
 
 @dataclass(frozen=True)
 class LowRank(Method):

@@ -13,8 +13,6 @@ from bertology.train.compress.work import Work
 from bertology.train.movement import GradualMagnitude, Movement
 from bertology.train.prune_weights import weights_text
 
-__all__ = ["Magnitude", "thin_out"]
-
 
 @dataclass(frozen=True)
 class Magnitude(Method):

@@ -20,11 +20,10 @@ from bertology.stats.intervals import Estimate
 from bertology.stats.paired import paired_bootstrap
 from bertology.stats.score_interval import score_interval
 from bertology.train.answers import Answers, answer, encode_for
-from bertology.train.encoded import Encoded, task_of
+from bertology.train.encoded import task_of
 from bertology.train.speed import measure_batches
 from bertology.train.stage_watch import StageWatch
-
-__all__ = ["SIZES", "bytes_in", "bytes_on", "measure", "packed_on", "points_lost"]
+from bertology.train.token_rows import Encoded
 
 SIZES = (1, 32)  # of batches whose speed is told
 _MOVED = 10  # examples that are named where answers are numbers

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.compress.work import Work
 
-__all__ = [
-    "EPOCHS",
-    "EXITS",
-    "FORM",
-    "LEARNING",
-    "ONE_EPOCH",
-    "OTHER",
-    "READ",
-    "SHAPE",
-    "STORED",
-    "WRITTEN",
-    "ZEROS",
-    "Method",
-    "epochs_text",
-]
-
 ONE_EPOCH = "Epochs of its training; those of the command if not given."
 EPOCHS = "Epochs of its training; those of the command if not given, 0 for none."
 

@@ -27,8 +27,6 @@ from bertology.train.fit import row_limit
 from bertology.train.landscape.curvature import Hessian
 from bertology.train.landscape.terrain import Terrain
 
-__all__ = ["MixedPrecision", "sensitivities"]
-
 _GROUPS = "groups"  # how matrices are rounded
 _PARTS = 3  # of the examples, on each of which the Hessian is looked at
 _EXAMPLES = 32  # in each part

@@ -13,8 +13,6 @@ from bertology.train.compress.method import ONE_EPOCH, ZEROS, Method
 from bertology.train.compress.work import Work
 from bertology.train.movement import Movement as Moving
 
-__all__ = ["Movement"]
-
 
 @dataclass(frozen=True)
 class Movement(Method):

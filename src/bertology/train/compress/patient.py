@@ -13,8 +13,6 @@ from bertology.train.distil import patient
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
-__all__ = ["Patient"]
-
 
 @dataclass(frozen=True)
 class Patient(Teaching):

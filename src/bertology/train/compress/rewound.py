@@ -17,8 +17,6 @@ from bertology.train.encoded import learnable
 from bertology.train.prune_weights import weights_text
 from bertology.train.starts import STARTS, begin
 
-__all__ = ["Rewound"]
-
 
 @dataclass(frozen=True)
 class Rewound(Method):

@@ -13,8 +13,6 @@ from bertology.train.distil import soft_labels
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
-__all__ = ["SoftLabels"]
-
 
 @dataclass(frozen=True)
 class SoftLabels(Teaching):

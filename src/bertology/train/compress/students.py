@@ -19,8 +19,6 @@ from bertology.train.encoded import learnable
 from bertology.train.starts import STARTS, begin
 from bertology.train.ways import Way
 
-__all__ = ["LAYER_BY_LAYER", "Teaching", "check_copies", "unfit_heads", "with_copies"]
-
 LAYER_BY_LAYER = {
     "token_elimination": "states of tokens cannot be compared where some are gone",
     "factorised": "layers that are one cannot be compared layer by layer",

@@ -19,8 +19,6 @@ from bertology.train.distil.students import make_student
 from bertology.train.distil.teacher import Teacher
 from bertology.train.distil.text import distil_text
 
-__all__ = ["TextFirst"]
-
 _EPOCHS, _RATE = 3, 1e-4
 
 

@@ -14,8 +14,6 @@ from bertology.train.distil import theseus
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
-__all__ = ["Theseus"]
-
 
 @dataclass(frozen=True)
 class Theseus(Teaching):

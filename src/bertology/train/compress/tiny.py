@@ -16,8 +16,6 @@ from bertology.train.distil.soft_labels import Distilled, SoftLabels
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
-__all__ = ["Tiny"]
-
 
 @dataclass(frozen=True)
 class Tiny(TextFirst):

@@ -15,8 +15,6 @@ from bertology.train.compress.work import Work
 from bertology.train.encoded import encode
 from bertology.train.fit import row_limit
 
-__all__ = ["TokenElimination", "numbers_left"]
-
 _USUAL = 95  # percentile of the lengths of texts that counts as the length
 
 

@@ -25,8 +25,6 @@ from bertology.train.stage_watch import Line, StageWatch
 from bertology.train.starts import default_rate, find_start
 from bertology.train.ways import Way
 
-__all__ = ["CompressSettings", "CompressWatch", "Work"]
-
 _MOST_CHOOSING = 2000  # training examples that rank parts and choose
 _SHARE_CHOOSING = 5  # one of so many training examples, at most
 _SHOWN = 500  # whose score is shown after each epoch

@@ -15,8 +15,6 @@ from dataclasses import replace
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import ParameterError
 
-__all__ = ["masked_copies"]
-
 _LONGEST = 5  # words of a run
 
 

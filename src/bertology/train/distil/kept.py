@@ -23,8 +23,6 @@ from bertology.drafts import alone_with
 from bertology.errors import StoreError
 from bertology.train.distil.seen import FIRST, LOGITS, SCORES, STATES, VALUES
 
-__all__ = ["Kept", "Layout", "fill_folder", "fill_memory"]
-
 _PER_EXAMPLE, _PER_TOKEN, _PER_PAIR = (LOGITS, FIRST), (STATES,), (SCORES, VALUES)
 _NOTED_EVERY = 20  # batches
 

@@ -23,8 +23,6 @@ from bertology.train.distil.staged import Staged
 from bertology.train.distil.students import chosen_layers
 from bertology.train.ways.way import HELPER, Lesson, Pass
 
-__all__ = ["LayerFollowing", "Layers"]
-
 
 @dataclass(frozen=True)
 class LayerFollowing(Distilled):

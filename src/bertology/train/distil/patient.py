@@ -16,8 +16,6 @@ from bertology.train.distil.seen import FIRST, Needs
 from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.ways.way import Lesson
 
-__all__ = ["Patient", "check_widths", "followed_layers"]
-
 LAYERS = ("skip", "last")
 
 

@@ -21,8 +21,6 @@ from bertology.train.distil.soft_labels import Distilled
 from bertology.train.distil.staged import Staged
 from bertology.train.ways.way import Lesson, Pass
 
-__all__ = ["RelationFollowing", "Relations", "relation_loss"]
-
 
 @dataclass(frozen=True)
 class RelationFollowing(Distilled):

@@ -19,18 +19,6 @@ from torch import Tensor, nn
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 
-__all__ = [
-    "FIRST",
-    "LOGITS",
-    "SCORES",
-    "STATES",
-    "VALUES",
-    "Needs",
-    "common_heads",
-    "real_tokens",
-    "see",
-]
-
 LOGITS, FIRST, STATES, SCORES, VALUES = "logits", "first", "states", "scores", "values"
 
 

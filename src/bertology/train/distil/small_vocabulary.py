@@ -37,8 +37,6 @@ from bertology.train.protocols import Tokenizer
 from bertology.train.vocabulary import wordpieces
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["SmallVocabulary", "dual_teacher", "small_student", "small_tokenizer"]
-
 _CHECKED = 100  # texts
 
 

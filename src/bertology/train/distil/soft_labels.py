@@ -22,8 +22,6 @@ from bertology.train.distil.teacher import Answering, Teacher
 from bertology.train.encoded import learnable
 from bertology.train.ways.way import Lesson, Pass, Way
 
-__all__ = ["Distilled", "SoftLabels", "soft_loss"]
-
 MATCHED = ("probabilities", "logits")
 
 

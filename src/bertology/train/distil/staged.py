@@ -20,8 +20,6 @@ from bertology.train.stage_watch import losses_only
 from bertology.train.stages import after_stage
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["Staged", "learn_first"]
-
 
 @dataclass(frozen=True)
 class Staged(SoftLabels):

@@ -24,8 +24,6 @@ from bertology.model.loading.pruning import can_lose_layers, is_plain
 from bertology.train.protocols import Tokenizer
 from bertology.train.starts import draw_weights
 
-__all__ = ["STARTS", "StudentShape", "check_student", "chosen_layers", "make_student", "shape_of"]
-
 STARTS = ("layers", "slices", "random")
 _MOST = 10_000_000
 _PATTERNS = "even, first, last, or numbers from 1 such as 1+3+6"

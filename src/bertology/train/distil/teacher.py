@@ -25,13 +25,12 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.loading.fingerprint import fingerprint_of, state_of, tokenizer_text
 from bertology.train.distil.kept import Kept, Layout, fill_folder, fill_memory
 from bertology.train.distil.seen import SCORES, STATES, VALUES, Needs, real_tokens, see
-from bertology.train.encoded import Encoded, encode_once
+from bertology.train.encoded import encode_once
 from bertology.train.fit import row_limit
 from bertology.train.protocols import Tokenizer
 from bertology.train.recorded import Recorded, gains_by_recording, quick_products
+from bertology.train.token_rows import Encoded
 from bertology.train.ways.way import Lesson
-
-__all__ = ["KEEP", "Answering", "Teacher"]
 
 KEEP = ("auto", "memory", "disk", "never")
 GIB = 2**30

@@ -40,8 +40,6 @@ from bertology.train.stages import after_stage
 from bertology.train.ways.masked_lm import hidden_tokens
 from bertology.train.ways.way import Lesson, Pass
 
-__all__ = ["Text", "TextFollowing", "distil_text"]
-
 _TASK = Task("text", "classification", ("text",), ("accuracy",))
 
 

@@ -20,14 +20,13 @@ from torch import nn
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import can_lose_layers
+from bertology.model.weight_depths import INPUT as EMBEDDINGS
 from bertology.parameters import parameter
 from bertology.train.distil.seen import Needs
 from bertology.train.distil.soft_labels import Distilled
 from bertology.train.distil.staged import learn_first
 from bertology.train.stages import after_stage
-from bertology.train.ways.way import EMBEDDINGS, Lesson
-
-__all__ = ["Replacing", "Theseus", "groups_of"]
+from bertology.train.ways.way import Lesson
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bertology.train.landscape.terrain import Terrain
 
-__all__ = ["Hessian", "Spectrum", "largest_eigenvalues"]
-
 Floats = NDArray[np.float64]
 
 

@@ -18,8 +18,6 @@ from torch import Tensor
 
 from bertology.train.landscape.terrain import Weights
 
-__all__ = ["Plane", "difference", "filter_scales", "length", "plane_through", "random_direction"]
-
 
 def random_direction(weights: Mapping[str, Tensor], *, seed: tuple[int, int]) -> Weights:
     """A direction whose filters are drawn at random and as long as those of `weights`.

@@ -18,8 +18,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_pieces"]
-
 _EVERY = 1.0  # seconds between two writes, about
 Floats = NDArray[np.float64]
 

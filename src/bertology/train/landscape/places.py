@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["around_places", "share_places", "way_places"]
-
 Floats = NDArray[np.float64]
 _BEFORE, _BEYOND = -0.25, 1.25  # of the way from the start to the end
 

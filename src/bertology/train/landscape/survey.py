@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from bertology.data.corpus import Corpus
-from bertology.train.encoded import Encoded, encode_once, task_of
+from bertology.train.encoded import encode_once, task_of
 from bertology.train.evaluate import predict, scores
-from bertology.train.finetune import row_limit
+from bertology.train.fit import row_limit
 from bertology.train.landscape.curvature import Hessian
 from bertology.train.landscape.directions import (
     Plane,
@@ -41,9 +41,8 @@ from bertology.train.landscape.terrain import (
 from bertology.train.landscape.walks import Walk, end_of, walked
 from bertology.train.landscape.widths import barrier, measure_widths
 from bertology.train.starts import begin
+from bertology.train.token_rows import Encoded
 from bertology.train.tuning import TuningJob
-
-__all__ = ["PLANES", "Asked", "Survey", "constant_loss"]
 
 AROUND, PATH = "around", "path"
 PLANES = (AROUND, PATH)

@@ -24,11 +24,9 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bertology.data.corpus import Task
-from bertology.train.encoded import Encoded
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import Recorded, gains_by_recording, quick_products
-
-__all__ = ["Batch", "Terrain", "Weights", "copied", "points_together", "standing_at", "summed_loss"]
+from bertology.train.token_rows import Encoded
 
 Weights = dict[str, Tensor]
 """Weights by their names; of a direction, those it leaves alone may be missing."""

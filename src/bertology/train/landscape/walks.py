@@ -30,8 +30,6 @@ from bertology.train.recorded import gains_by_recording
 from bertology.train.starts import begin
 from bertology.train.tuning import TuningJob
 
-__all__ = ["Walk", "end_of", "walked"]
-
 _WALKS, _EPOCHS, _UNFINISHED = "walks", "-epochs", "-unfinished"
 Tell = Callable[[float], None]
 

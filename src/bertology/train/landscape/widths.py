@@ -13,8 +13,6 @@ from torch import Tensor
 from bertology.train.landscape.places import around_places, share_places
 from bertology.train.landscape.terrain import Terrain, Weights
 
-__all__ = ["Widths", "barrier", "measure_widths"]
-
 Floats = NDArray[np.float64]
 _REFINED = 5  # more points around the crossing
 _BEYOND = (1.5, 2.25, 3.4, 5.0)  # times the reach, where it is not reached within

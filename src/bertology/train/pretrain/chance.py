@@ -14,8 +14,6 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
-__all__ = ["Chance"]
-
 _STEP = -7046029254386353131  # 2^64 / the golden ratio, as a signed number
 _FIRST, _SECOND = -4658895280553007687, -7723592293110705685  # the multipliers of splitmix64
 

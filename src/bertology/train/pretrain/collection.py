@@ -17,8 +17,6 @@ from bertology.train.pretrain.text import Document, find_files, read_documents
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
 
-__all__ = ["Collection", "TextCount"]
-
 _CHUNK = 1 << 20
 
 

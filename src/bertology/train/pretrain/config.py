@@ -9,8 +9,6 @@ from bertology.errors import ParameterError, UnknownNameError
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.pairings import find_pairing
 
-__all__ = ["Masking", "Objective", "Phase", "Pretraining", "Stage", "Vocabulary"]
-
 UNITS = ("tokens", "words", "ngrams", "spans", "entities")
 LOSSES = ("mlm", "sentence", "boundary", "order", "permutation", "replaced")
 OPTIMIZERS = ("adamw", "lamb")

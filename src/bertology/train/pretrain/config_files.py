@@ -13,8 +13,6 @@ from bertology.train.pretrain.config import Objective, Pretraining, Stage, Vocab
 from bertology.train.pretrain.recipe import OF_CORPORA, Card, Recipe, TextSource
 from bertology.yaml_sections import Section, parse_section
 
-__all__ = ["parse_recipe", "read_recipe", "sections_of", "write_recipe"]
-
 _SECTIONS = ("text", "vocabulary", "model", "objective", "stages", "training", "seed", "card")
 _ELSEWHERE = ("model", "stages", "seed")  # fields of Pretraining that are sections of their own
 _VOCABULARY = "vocab_size"  # of the model: as large as the vocabulary is

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["body_flops", "body_parameters", "matched_width", "training_flops"]
-
 
 def body_parameters(layers: int, hidden: int) -> int:
     """Of all layers."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from bertology.train.pretrain.log import LogEntry
 
-__all__ = ["Curve"]
-
 Floats = NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from bertology.train.pretrain.rows import RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import HELD_OUT, Shard, Shards
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["check_held_out", "constant_accuracy", "evaluate_mlm", "held_out"]
-
 _ROWS = 4096  # at most; half a million tokens of length 128
 
 

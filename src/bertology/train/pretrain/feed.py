@@ -14,8 +14,6 @@ from bertology.train.pretrain.pairings import Pairing
 from bertology.train.pretrain.rows import Ints, RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import Shards
 
-__all__ = ["Feed", "FeedPosition", "Library", "RowBatch"]
-
 
 @dataclass(frozen=True)
 class FeedPosition:

@@ -18,8 +18,6 @@ from bertology.train.pretrain.start import fingerprint
 from bertology.train.protocols import PretrainingBert, SizedVocabulary, Tokenizer
 from bertology.train.records import TrainingRecord
 
-__all__ = ["bert_of", "model_of", "run_record", "tokenizer_of"]
-
 _SCHEMA = 1
 
 

@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
-__all__ = ["LogEntry", "StepReport", "parse_entry"]
-
 
 class LogEntry(TypedDict):
     """One line of `log.jsonl`."""

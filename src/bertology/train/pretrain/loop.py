@@ -38,8 +38,6 @@ from bertology.train.protocols import PretrainingBert, Tokenizer
 from bertology.train.records import TrainingRecord
 from bertology.train.seeded import seeded
 
-__all__ = ["Trained", "pretrain"]
-
 
 @dataclass(frozen=True)
 class Trained:

@@ -28,8 +28,6 @@ from bertology.train.pretrain.config import Masking
 from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.shards import Shards
 
-__all__ = ["Hidden", "MaskableVocabulary", "gathered", "hide"]
-
 _NGRAM = 3
 _ROUNDING = 1e-4  # 0.15 × 100 is a little above 15 in float32, and would be 16 tokens
 

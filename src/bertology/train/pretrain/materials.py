@@ -27,8 +27,6 @@ from bertology.train.protocols import Tokenizer
 from bertology.train.tokenizer_files import save_tokenizer
 from bertology.train.vocabulary import wordpieces
 
-__all__ = ["TrainingMaterials", "find_materials", "is_first", "most_pieces", "ready_materials"]
-
 TOKENIZER, SHARDS = "tokenizer", "shards"
 _MARK = "made.json"
 _PATIENCE = 6 * 3600  # seconds that other processes wait for the first

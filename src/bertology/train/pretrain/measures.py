@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TRIAL_MEASURES"]
-
 TRIAL_MEASURES = {
     "mlm_loss": "held-out loss of masked tokens (nats)",
     "mlm_accuracy": "masked-token accuracy (%)",

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from bertology.train.pretrain.losses import LossOutcome
 
-__all__ = ["Meter"]
-
 
 @dataclass
 class Meter:

@@ -14,8 +14,6 @@ from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.short_attention import use_short_attention
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["Network"]
-
 
 class Network(nn.Module):
     """A BertForPreTraining and the losses of every stage; one call computes one batch."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from bertology.errors import UnknownNameError
 from bertology.train.pretrain.config import Masking, Objective, Stage
 
-__all__ = ["OBJECTIVES", "find_objective"]
-
 _ALONE = ("mlm",)
 _FULL = "full-sentences"
 

@@ -27,8 +27,6 @@ from bertology.errors import DataError, UnknownNameError
 from bertology.train.pretrain.rows import Ints, RowPlan
 from bertology.train.pretrain.shards import Shard
 
-__all__ = ["PAIRINGS", "Pairing", "find_pairing"]
-
 
 @dataclass(frozen=True)
 class Pairing:

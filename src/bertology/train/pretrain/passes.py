@@ -15,8 +15,6 @@ from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.weights import Weights
 from bertology.train.recorded import Recorded
 
-__all__ = ["Passes"]
-
 _ROWS = tuple(f.name for f in fields(Rows))
 _HIDDEN = tuple(f.name for f in fields(Hidden))
 

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from bertology.model.loading.models import find_device
 
-__all__ = ["Processes", "joined"]
-
 
 @dataclass(frozen=True)
 class Processes:

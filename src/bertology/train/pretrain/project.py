@@ -38,8 +38,6 @@ from bertology.train.records import EarlierTraining, TrainingRecord
 if TYPE_CHECKING:
     from bertology.train.pretrain.log import StepReport
 
-__all__ = ["PretrainingPlan", "check_place", "make", "plan"]
-
 AS_RUN, MODEL, CARD = "as-run.yaml", "model", "README.md"
 _TRAINING = ("state", ".state.old", "checkpoints", "log.jsonl", MODEL)  # what --fresh forgets
 

@@ -11,8 +11,6 @@ from bertology.plain_files import local_path
 from bertology.train.pretrain.config import Pretraining, Vocabulary
 from bertology.train.pretrain.shards import Dealing
 
-__all__ = ["OF_CORPORA", "Card", "Recipe", "TextCredit", "TextSource"]
-
 OF_CORPORA = ("corpus", "split", "examples", "together")  # fields that make no sense with files
 
 

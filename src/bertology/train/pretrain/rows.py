@@ -15,8 +15,6 @@ from torch import Tensor
 
 from bertology.train.pretrain.shards import Shard, Shards
 
-__all__ = ["RowPlan", "Rows", "ShardText", "fill"]
-
 Ints = NDArray[np.int64]
 
 

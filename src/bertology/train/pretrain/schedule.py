@@ -9,8 +9,6 @@ import numpy as np
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Phase, Pretraining, Stage
 
-__all__ = ["milestones", "phase_at", "stage_at"]
-
 
 def phase_at(recipe: Pretraining, step: int) -> Phase:
     """The phase that the update after `step` others belongs to."""

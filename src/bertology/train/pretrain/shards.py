@@ -33,8 +33,6 @@ from bertology.errors import DataError, ParameterError, StoreError
 from bertology.train.pretrain.text import Document
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["HELD_OUT", "Dealing", "Shard", "Shards", "open_shards", "prepare"]
-
 HELD_OUT = "held-out"
 _META = "shards.json"
 _SCHEMA = 1

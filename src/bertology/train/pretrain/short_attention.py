@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["LONGEST_ROW", "WIDTHS", "short_attention", "use_short_attention"]
-
 LONGEST_ROW = 128
 WIDTHS = (16, 32, 64)
 _NAME = "bertology_short"

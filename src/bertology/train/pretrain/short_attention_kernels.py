@@ -6,8 +6,6 @@
 import triton
 import triton.language as tl
 
-__all__ = ["backward", "forward"]
-
 
 @triton.jit
 def _tile(base, b, h, sb, sh, st, t, d, real):

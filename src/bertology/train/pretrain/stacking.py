@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import TypeVar
 
-__all__ = ["grown"]
-
 T = TypeVar("T")
 _LAYER = re.compile(r"^(.*\bencoder\.layer\.)(\d+)(\..*)$")
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from bertology.errors import ModelError
 from bertology.plain_files import local_path, read_json
 
-__all__ = ["fingerprint", "start_from"]
-
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 _HEADS = ("bert.pooler.", "cls.")  # what a checkpoint may lack
 

@@ -19,17 +19,6 @@ from bertology.train.pretrain.start import fingerprint
 from bertology.train.pretrain.weights import Weights
 from bertology.train.records import EpochRecord
 
-__all__ = [
-    "RunNumbers",
-    "Snapshot",
-    "identity",
-    "optimizer_memory",
-    "read",
-    "read_numbers",
-    "remember",
-    "write",
-]
-
 _NUMBERS = "state.json"
 _TENSORS = "state.safetensors"
 

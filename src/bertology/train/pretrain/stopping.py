@@ -13,8 +13,6 @@ from torch import Tensor
 
 from bertology.train.pretrain.processes import Processes
 
-__all__ = ["StopVote", "stoppable"]
-
 
 @contextmanager
 def stoppable() -> Iterator[threading.Event]:

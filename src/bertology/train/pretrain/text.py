@@ -15,8 +15,6 @@ from typing import IO
 from bertology.errors import DataError
 from bertology.plain_files import local_path, parse_json
 
-__all__ = ["Document", "find_files", "read_documents"]
-
 _COMPRESSED = (".xz", ".gz", ".bz2")
 _ENCODING = "utf-8-sig"  # with or without a byte order mark
 

@@ -32,17 +32,6 @@ from bertology.train.pretrain.shards import Shards
 from bertology.train.protocols import BertClassifier, PretrainingBert, Tokenizer
 from bertology.train.recorded import gains_by_recording
 
-__all__ = [
-    "Trial",
-    "Tuning",
-    "classifier_on",
-    "costs",
-    "measure_model",
-    "pair_accuracy",
-    "run_trial",
-    "task_score",
-]
-
 _PREDICTS_TOKENS = {"mlm", "order", "permutation"}  # losses that train the output layer
 
 

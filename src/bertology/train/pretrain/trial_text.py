@@ -16,8 +16,6 @@ from bertology.train.pretrain.shards import HELD_OUT, Dealing, Shards, open_shar
 from bertology.train.pretrain.text import Document
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["check_tokenizer", "documents_of", "prepare_trial_text"]
-
 _SPECIAL = ("cls", "sep", "pad", "mask", "unk")
 
 

@@ -11,8 +11,6 @@ from bertology.train.pretrain.processes import Processes
 from bertology.train.pretrain.weights import Weights
 from bertology.train.recorded import Recorded
 
-__all__ = ["Updates"]
-
 
 class Updates:
     """Clips the gradients, moves the weights, and gives the network what they became."""

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from bertology.train.protocols import HasParameters
 
-__all__ = ["Weights"]
-
 
 class Weights:
     """All weights of a network, by name."""

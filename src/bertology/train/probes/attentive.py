@@ -19,8 +19,6 @@ from bertology.train.probes.linear import LinearProbes
 from bertology.train.probes.penalties import DECAYS, fitted
 from bertology.train.probes.stepwise import StepwiseProbes, trained
 
-__all__ = ["AttentiveProbes", "attended"]
-
 _STEPS = 10  # before held-out examples judge, or all examples once
 
 

@@ -29,8 +29,6 @@ from bertology.train.probes.penalties import DECAYS, PRECISIONS, Train, fitted, 
 from bertology.train.probes.stepwise import StepwiseProbes, trained
 from bertology.train.probes.streams import StateStream, equal_batches
 
-__all__ = ["DECAYS", "EPOCHS", "Scores", "probed"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

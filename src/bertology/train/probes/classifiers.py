@@ -15,8 +15,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Examples", "Pass", "Probe", "Probes", "mean_losses"]
-
 
 class Examples(NamedTuple):
     """Some examples: states (L, n, D), and the answer of each for each probe (n, P).

@@ -15,8 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["SCORES", "ClusterScores", "adjusted_rand", "cluster_scores", "k_means", "v_measure"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SCORES = ("ari", "v_measure", "silhouette")

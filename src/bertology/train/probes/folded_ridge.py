@@ -16,8 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["PENALTIES", "Ridge", "cross_fitted", "standardised"]
-
 PENALTIES = (0.01, 0.1, 1.0, 10.0)
 """For each example, in units of a feature's variance."""
 

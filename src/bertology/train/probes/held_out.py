@@ -12,8 +12,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PENALTY", "held_out_leanings"]
-
 PENALTY = 40.0
 
 

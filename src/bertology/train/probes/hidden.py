@@ -11,8 +11,6 @@ from torch import Tensor
 from bertology.train.probes.classifiers import Examples, Probe
 from bertology.train.probes.stepwise import StepwiseProbes
 
-__all__ = ["HiddenProbes"]
-
 
 class HiddenProbes(StepwiseProbes):
     """Weights (L, P, D, h), (L, P, h), (L, P, h, K), (L, P, K); every second one is a bias."""

@@ -15,8 +15,6 @@ from torch import Tensor
 
 from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
 
-__all__ = ["LinearProbes", "descended"]
-
 _BETAS, _TINY = (0.9, 0.99), 1e-8
 _RATE = 0.03  # of the first step
 _USUAL = 1  # of the penalties, before the best one is looked for: the one above is tried first

@@ -19,11 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertology.train.probes.battery import DECAYS
 from bertology.train.probes.classifiers import Examples
+from bertology.train.probes.penalties import DECAYS
 from bertology.train.probes.streams import StateStream
-
-__all__ = ["EPOCHS", "Mix", "Mixed", "Mixes", "Task", "mixed"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from bertology.train.probes.classifiers import Pass, Probes, mean_losses
 
-__all__ = ["DECAYS", "PRECISIONS", "Train", "fitted", "kept_up"]
-
 DECAYS = (1e-2, 1e-3, 1e-4)
 """Beside the mean loss, where training is stopped early."""
 PRECISIONS = (1000.0, 200.0, 40.0, 8.0, 1.6)

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["PENALTIES", "RidgeLayers", "fit_ridge"]
-
 PENALTIES = tuple(10.0**power for power in range(-5, 4))
 _FLAT = 1e-6  # a feature with less spread is constant
 

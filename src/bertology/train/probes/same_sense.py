@@ -11,8 +11,6 @@ from torch import Tensor
 
 from bertology.train.probes.folded_ridge import cross_fitted, standardised
 
-__all__ = ["cosines", "probe_answers", "threshold_answers"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -15,8 +15,6 @@ from torch import Tensor
 
 from bertology.train.probes.classifiers import Examples, Pass, Probes, mean_losses
 
-__all__ = ["StepwiseProbes", "trained"]
-
 _BETAS, _TINY = (0.9, 0.999), 1e-8
 _HALVINGS = 3  # of the rate, before a probe stops
 _EPOCHS = 40  # at most

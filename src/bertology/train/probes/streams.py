@@ -13,8 +13,6 @@ from torch import Tensor
 from bertology.annotated.states import States
 from bertology.train.probes.classifiers import Examples
 
-__all__ = ["StateStream", "equal_batches", "mean_states", "padded_words"]
-
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 _NUMBERS = 2**25  # of words that come at a time, 128 MiB

@@ -18,8 +18,6 @@ from torch import Tensor
 
 from bertology.train.probes.tree_streams import TreeBatch
 
-__all__ = ["DEPTH", "DISTANCE", "KINDS", "Advance", "StructuralProbes", "after", "trained"]
-
 DISTANCE, DEPTH = KINDS = ("distance", "depth")
 _BETAS, _TINY = (0.9, 0.999), 1e-8
 _START = 0.05  # how large the numbers of a matrix may be at the start, as in the paper

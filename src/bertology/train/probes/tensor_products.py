@@ -23,8 +23,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["OWN", "PENALTIES", "Products", "Sentences", "tensor_products"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 OWN = (0.03, 0.1, 0.3, 1.0)

@@ -25,15 +25,6 @@ from bertology.train.probes.structural import (
 )
 from bertology.train.probes.tree_streams import TreeStream
 
-__all__ = [
-    "Fitted",
-    "SentenceScores",
-    "chain_scores",
-    "fitted",
-    "scored_sentences",
-    "spearman",
-]
-
 Floats = NDArray[np.float64]
 RATE = 0.01
 _EPOCHS = 40  # at most, as in the paper

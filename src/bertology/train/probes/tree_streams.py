@@ -16,8 +16,6 @@ from torch import Tensor
 from bertology.annotated.states import States
 from bertology.annotated.trees.distances import TreeSentence
 
-__all__ = ["TreeBatch", "TreeStream"]
-
 Ints = NDArray[np.int64]
 _BATCH = 20  # sentences, as Hewitt and Manning have it
 _WORDS = 2**11  # and no more words than these, padding counted

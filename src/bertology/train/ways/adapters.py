@@ -9,8 +9,6 @@ from bertology.model.added_parts import ADAPTERS, add_part
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["Adapters"]
-
 
 @dataclass(frozen=True)
 class Adapters(Way):

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Pass, Way
 
-__all__ = ["Adversarial"]
-
 
 @dataclass(frozen=True)
 class Adversarial(Way):

@@ -8,8 +8,6 @@ from typing import ClassVar
 from bertology.errors import CapabilityError
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["BiasOnly"]
-
 
 @dataclass(frozen=True)
 class BiasOnly(Way):

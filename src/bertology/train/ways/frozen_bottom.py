@@ -12,8 +12,6 @@ from bertology.train.ways.layer_choice import LayerChoice
 from bertology.train.ways.top_again import TopAgain
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["FrozenBottom"]
-
 
 @dataclass(frozen=True)
 class FrozenBottom(Way):

@@ -17,8 +17,6 @@ from bertology.train.encoded import task_of
 from bertology.train.ways.siamese import pair_tokens
 from bertology.train.ways.way import Lesson, Pass, Way
 
-__all__ = ["Hex", "Superficial", "projected_out"]
-
 _NAME = "superficial"
 _SPREAD = 0.02  # of first weights
 _RIDGE = 1e-6  # of the mean squared answer: answers of one batch may be all alike

@@ -23,8 +23,6 @@ from bertology.train.stages import after_stage
 from bertology.train.starts import STARTS, begin, default_rate
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["Intermediate"]
-
 _SCORED = 500  # examples of the other task that show whether it was learnt
 
 

@@ -12,8 +12,6 @@ from bertology.parameters import parameter
 from bertology.train.ways.top_again import TopAgain
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["LayerChoice"]
-
 
 @dataclass(frozen=True)
 class LayerChoice(Way):

@@ -14,8 +14,6 @@ from bertology.model.weight_depths import layer_modules
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["LayerDrop"]
-
 _HOOKS = "_layer_drop_hooks"
 
 

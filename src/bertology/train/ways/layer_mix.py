@@ -10,8 +10,6 @@ from bertology.model.added_parts import READER, add_part
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["LayerMix"]
-
 
 @dataclass(frozen=True)
 class LayerMix(Way):

@@ -9,8 +9,6 @@ from typing import ClassVar
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["LayerRates"]
-
 
 @dataclass(frozen=True)
 class LayerRates(Way):

@@ -15,8 +15,6 @@ from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["Lora"]
-
 _NOTED = "peft_config"  # where peft notes in a model what it put into it
 
 

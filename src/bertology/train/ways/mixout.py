@@ -15,8 +15,6 @@ from bertology.model.added_parts import READER
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["Mixout"]
-
 _FROZEN = "weights that are not trained are their pre-trained values already"
 
 

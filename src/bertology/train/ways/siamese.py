@@ -11,8 +11,6 @@ from bertology.model.siamese import PairTokens
 from bertology.train.encoded import task_of
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["Siamese", "pair_tokens"]
-
 
 @dataclass(frozen=True)
 class Siamese(Way):

@@ -12,8 +12,6 @@ from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["Substitution"]
-
 
 @dataclass(frozen=True)
 class Substitution(Way):

@@ -11,8 +11,6 @@ from bertology.parameters import parameter
 from bertology.train.starts import draw_weights
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["TopAgain"]
-
 _FROZEN = "layers that are drawn anew must be trained"
 
 

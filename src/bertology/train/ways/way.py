@@ -20,13 +20,10 @@ from torch import Tensor
 from bertology.data.corpus import Corpus
 from bertology.model.added_parts import READER
 from bertology.model.encoder import Encoder
-from bertology.model.weight_depths import INPUT as EMBEDDINGS
 from bertology.model.weight_depths import weight_depths
 from bertology.parameters import check_parameters
 from bertology.train.protocols import Tokenizer
 from bertology.train.stage_watch import StageWatch
-
-__all__ = ["EMBEDDINGS", "HELPER", "Lesson", "Moment", "Pass", "Way"]
 
 Pass = Callable[[dict[str, Tensor], Tensor], Tensor]
 """From inputs and targets of one batch to the loss."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bertology.model.families import Family, Stack
 
-__all__ = ["ERNIE"]
-
 LAYER = "encoder.layer.{i}"
 
 ERNIE = Family(

@@ -13,7 +13,8 @@ from bertology.report import drawings
 from bertology.results.comparison import over_rows
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import gather
 from bertology.studies.designs.tables import head_table, with_bounds
@@ -22,8 +23,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["RepeatedTokens", "RepeatedTokensResult"]
 
 _BOUNDS = ("excess_low", "excess_high")
 

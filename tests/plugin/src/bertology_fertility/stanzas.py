@@ -7,8 +7,6 @@ from pathlib import Path
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers import Request
 
-__all__ = ["read"]
-
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus in a file of stanzas, numbered from 1."""

@@ -11,7 +11,8 @@ import xarray as xr
 
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
-from bertology.results.result import Provenance, Result
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.stats import mean_interval
 from bertology.studies.study import Context, Needs, Study
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-__all__ = ["Fertility", "FertilityResult"]
 
 
 class FertilityResult(Result):

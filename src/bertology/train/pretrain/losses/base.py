@@ -14,17 +14,6 @@ from bertology.train.pretrain.masking import Hidden, MaskableVocabulary
 from bertology.train.pretrain.rows import Rows
 from bertology.train.protocols import PretrainingBert
 
-__all__ = [
-    "Judge",
-    "Loss",
-    "LossInput",
-    "LossOutcome",
-    "TokenLoss",
-    "additive",
-    "judged",
-    "outcome_of",
-]
-
 Judge = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 

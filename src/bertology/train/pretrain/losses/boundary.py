@@ -11,8 +11,6 @@ from bertology.train.pretrain.losses.masked import at_positions
 from bertology.train.pretrain.masking import Hidden
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["SpanBoundary", "span_ends"]
-
 
 class SpanBoundary(TokenLoss):
     """Predict a masked token from the states beside its span and its place in the span.

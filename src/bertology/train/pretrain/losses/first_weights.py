@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import nn
 
-__all__ = ["draw"]
-
 
 def draw(module: nn.Module, spread: float) -> None:
     """Normal with this spread, biases 0: a head on top then begins with even predictions."""

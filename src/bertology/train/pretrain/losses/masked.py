@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from bertology.train.pretrain.losses.base import Loss, LossInput, LossOutcome, TokenLoss, outcome_of
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["MaskedTokens", "SentenceRelation", "at_positions"]
-
 
 class MaskedTokens(TokenLoss):
     """Predict the masked tokens. Only they go through the output layer, which is the widest."""

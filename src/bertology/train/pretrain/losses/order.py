@@ -12,8 +12,6 @@ from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLo
 from bertology.train.pretrain.losses.masked import at_positions
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["NgramOrder"]
-
 _NGRAM = 3
 _ORDERS = ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))  # all but the right one
 

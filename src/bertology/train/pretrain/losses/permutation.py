@@ -17,8 +17,6 @@ from bertology.train.pretrain.losses.base import (
 )
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["PermutationOrder"]
-
 
 class PermutationOrder(TokenLoss):
     """Predict the chosen tokens, each from all others and those before it in the order.

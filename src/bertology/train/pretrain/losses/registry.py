@@ -13,8 +13,6 @@ from bertology.train.pretrain.losses.permutation import PermutationOrder
 from bertology.train.pretrain.losses.replaced import ReplacedTokens
 from bertology.train.pretrain.pairings import find_pairing
 
-__all__ = ["make_loss"]
-
 
 def make_loss(name: str, objective: Objective, model: Architecture, vocab_size: int) -> Loss:
     """The loss of this name, with fresh weights where it has any of its own."""

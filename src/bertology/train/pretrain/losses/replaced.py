@@ -15,8 +15,6 @@ from bertology.train.pretrain.losses.first_weights import draw
 from bertology.train.pretrain.losses.masked import at_positions
 from bertology.train.protocols import MaskedBert, PretrainingBert
 
-__all__ = ["ReplacedTokens"]
-
 _WEIGHT = 50.0  # of the decisions beside the generator's own loss, as in ELECTRA
 _SEGMENTS = 2
 
