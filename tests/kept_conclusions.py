@@ -1,11 +1,12 @@
-"""Keeps what studies and joins conclude in the tests, to see that a change of the house changes none.
+"""Keeps what studies and joins conclude in the tests, so that a change of the house changes none.
 
     python -m pytest -p kept_conclusions tests/studies --kept FOLDER     # before the change
     python -m pytest -p kept_conclusions tests/studies --kept OTHER      # after it
     python tests/kept_conclusions.py FOLDER OTHER                        # what differs
 
-Each conclusion is a file named by its study and by a hash of its numbers, so that it does not matter
-in which test or process it was made. What has no equal is compared with the nearest of its study.
+Each conclusion is a file named by its study and by a hash of its numbers, so that it does not
+matter in which test or process it was made. What has no equal is compared with the nearest of its
+study.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[float,
 
 
 def differs(a: Any, b: Any) -> float:
-    if a is None or b is None or a.shape != b.shape or (a.dtype.kind == "U") != (b.dtype.kind == "U"):
+    if a is None or b is None or a.shape != b.shape:
+        return float("inf")
+    if (a.dtype.kind == "U") != (b.dtype.kind == "U"):
         return float("inf")
     if a.dtype.kind == "U" or not a.size:
         return 0.0 if (a == b).all() else float("inf")
