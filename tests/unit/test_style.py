@@ -1,8 +1,7 @@
-"""What a reviewer would otherwise have to say: style, length, names."""
+"""What a reviewer would otherwise have to say: style and names."""
 
 from __future__ import annotations
 
-import ast
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from source_trees import SOURCE, trees
+from source_trees import SOURCE
 
 ROOT = Path(__file__).resolve().parents[2]
 VAGUE = {"utils", "util", "helpers", "helper", "misc", "common"}
@@ -38,33 +37,6 @@ def test_the_code_is_formatted() -> None:
 def test_modules_are_named_after_what_they_hold() -> None:
     vague = [str(p.relative_to(ROOT)) for p in SOURCE.rglob("*.py") if p.stem in VAGUE]
     assert not vague
-
-
-def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """All of them; only statements are looked through, which hold everything that is defined."""
-    waiting: list[ast.AST] = [tree]
-    found = []
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.append(node)
-        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-            inner = getattr(node, part, ())
-            waiting += inner if isinstance(inner, list) else ()
-    return found
-
-
-def test_files_and_functions_stay_short() -> None:
-    long = []
-    for path, tree in trees().items():
-        lines = len(path.read_text(encoding="utf-8").splitlines())
-        if lines > 450:
-            long.append(f"{path.relative_to(ROOT)} has {lines} lines")
-        for function in functions(tree):
-            length = (function.end_lineno or function.lineno) - function.lineno + 1
-            if length > 80:
-                long.append(f"{path.relative_to(ROOT)}:{function.lineno} {length} lines")
-    assert not long, "\n".join(long)
 
 
 def test_nothing_is_left_to_do() -> None:
