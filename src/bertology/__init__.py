@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     load = Encoder.load
     studies = _table
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _INTERVENTIONS = (
     "GateHead",
