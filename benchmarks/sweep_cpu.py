@@ -44,7 +44,7 @@ def mrpc(every: int, root: Path | None) -> tuple[list[tuple[str, str]], list[int
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--model", default=str(SHARED / "models/english-12x384"))
+    arguments.add_argument("--model", default=str(SHARED / "models/english-12x384-long"))
     arguments.add_argument("--root", type=Path, help="the folder that holds GLUE")
     arguments.add_argument("--every", type=int, default=1, help="use every n-th pair only")
     arguments.add_argument("--passes", type=int, default=6, help="loop passes to time, each kind")

@@ -25,7 +25,7 @@ PARADIGMS = (
 
 @pytest.fixture(scope="module")
 def encoder(shared: Path) -> Encoder:
-    return Encoder.load(str(shared / "models" / "english-12x384"), head="mlm", device="cpu")
+    return Encoder.load(str(shared / "models" / "english-12x384-long"), head="mlm", device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +66,10 @@ def test_agreement_is_well_above_chance(
 def test_a_broken_model_does_worse(
     encoder: Encoder, pairs: dict[str, tuple[list[str], list[str]]]
 ) -> None:
-    one = dict([*pairs.items()][:1])
     with encoder.doing(SkipLayer(range(2, 12))):
-        broken = accuracy(encoder, one)
-    assert broken[0] < accuracy(encoder, one)[0]
+        broken = accuracy(encoder, pairs)
+    # Two layers get one paradigm as right as twelve do; over all of them they do worse.
+    assert np.mean(broken) < np.mean(accuracy(encoder, pairs))
 
 
 def test_a_blank_is_filled_with_the_number_its_subject_asks_for(encoder: Encoder) -> None:
