@@ -60,7 +60,6 @@ format: $(STAMP) ## Sort imports and format the code
 	$(BIN)/ruff format .
 
 docs: $(STAMP) ## Build the documentation into site/
-	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 pictures: $(STAMP) ## Photograph the explorer for README and docs (ARGS="--report FILE" for a report too)

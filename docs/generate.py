@@ -1,25 +1,22 @@
-"""Write the reference pages from the code; with --check, say whether they are up to date.
+"""What of the documentation is made when it is built: the reference, from code, and the navigation.
 
-python docs/generate.py            write docs/reference/*.md
-python docs/generate.py --check    exit 1 and name the pages that would change
+mkdocs calls `on_files` (`hooks:` in mkdocs.yml), so nothing of it is kept in files.
 """
 
 from __future__ import annotations
 
-import argparse
 import inspect
-import json
 import re
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
 DOCS = Path(__file__).resolve().parent
-REFERENCE = DOCS / "reference"
-NOTE = "<!-- Written by docs/generate.py; edit the code, not this page. -->\n"
 
 
 def cell(text: object) -> str:
@@ -37,7 +34,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str
 
 def page(title: str, lines: Iterable[str]) -> str:
     """A whole page."""
-    return "\n".join([NOTE, f"# {title}", "", *lines]).rstrip() + "\n"
+    return "\n".join([f"# {title}", "", *lines]).rstrip() + "\n"
 
 
 def paragraphs(text: str | None) -> str:
@@ -339,30 +336,25 @@ def argument(p: inspect.Parameter) -> str:
 
 
 def families() -> str:
-    """Families × capabilities: what a family's row says, and whether a test held it."""
+    """Families × capabilities: what a family's row says, all of it held by tests."""
     from bertology.model.families import FAMILIES, Capability
 
-    record = REFERENCE / "conformance.json"
     own = built_in_families()
-    held = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
-    rows = []
-    for name in FAMILIES.names():
-        family = FAMILIES.get(name)
-        if name not in own:
-            continue
-        marks = []
-        for capability in Capability:
-            if capability not in family.capabilities:
-                marks.append("–")
-            else:
-                marks.append("✓" if held.get(name, {}).get(capability.value) else "said")
-        rows.append((family.title, f"`{name}`", ", ".join(family.stacks), *marks))
+    rows = [
+        (
+            family.title,
+            f"`{name}`",
+            ", ".join(family.stacks),
+            *("✓" if c in family.capabilities else "–" for c in Capability),
+        )
+        for name in FAMILIES.names()
+        if name in own
+        for family in [FAMILIES.get(name)]
+    ]
     lines = [
         "One row per family, named by the `model_type` of its config. ✓: the family's row says so,",
-        "and the conformance tests held it on a small random model. *said*: the row says so, and",
-        "no test has recorded it. –: the family cannot give it, and a study that needs it refuses",
-        "before any work. The tests write `docs/reference/conformance.json`, from which this page",
-        "is made.",
+        "and the conformance tests hold it on a small random model. –: the family cannot give it,",
+        "and a study that needs it refuses before any work.",
         "",
         *table(("family", "model type", "stacks", *(c.value for c in Capability)), rows),
         "",
@@ -392,8 +384,6 @@ def capability_meanings() -> Iterator[str]:
             yield f"- `{code.split('=')[1].strip().strip(chr(34))}`: {comment}"
 
 
-# ---------------------------------------------------------------- all of it
-
 # ---------------------------------------------------------------- compression
 
 
@@ -416,41 +406,33 @@ def compression() -> str:
     return page("Methods of compression", lines)
 
 
-PAGES = {
-    "cli.md": command_line,
-    "compression.md": compression,
-    "studies.md": studies,
-    "claims.md": claims,
-    "corpora.md": corpora,
-    "families.md": families,
-    "python.md": python,
+# ---------------------------------------------------------------- all of it
+
+REFERENCE: Mapping[str, Callable[[], str]] = {
+    "cli": command_line,
+    "python": python,
+    "studies": studies,
+    "claims": claims,
+    "corpora": corpora,
+    "families": families,
+    "compression": compression,
 }
 
 
-def stale() -> list[str]:
-    """Pages that are not what the code says, without writing anything."""
-    found = []
-    for name, make in PAGES.items():
-        path = REFERENCE / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != make():
-            found.append(f"docs/reference/{name}")
-    return found
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the reference, and put all pages into the navigation."""
+    for name, make in REFERENCE.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=make()))
+    config.nav = navigation([file.src_uri for file in files.documentation_pages()])
+    return files
 
 
-def main() -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="Write nothing; exit 1 if stale.")
-    if parser.parse_args().check:
-        old = stale()
-        for name in old:
-            print(f"{name} is not up to date; run: python docs/generate.py")
-        return 1 if old else 0
-    REFERENCE.mkdir(exist_ok=True)
-    for name, make in PAGES.items():
-        (REFERENCE / name).write_text(make(), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def navigation(pages: Sequence[str]) -> list[Any]:
+    """All pages by folder: first those that the home page names, in the order in which it does."""
+    home = (DOCS / "index.md").read_text(encoding="utf-8")
+    ordered = sorted(pages, key=lambda p: (not home.find(f"]({p}") >= 0, home.find(f"]({p}"), p))
+    folders = {
+        folder.capitalize().replace("-", " "): [p for p in ordered if p.startswith(f"{folder}/")]
+        for folder in ("how-to", "explanations", "reproductions", "reference")
+    }
+    return ["index.md", "tutorial.md", *({title: found} for title, found in folders.items())]
