@@ -14,8 +14,10 @@ the command can be stopped and goes on where it was.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import multiprocessing
+import pkgutil
 import time
 import warnings
 from collections import Counter
@@ -23,46 +25,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-import nulls.affordances
-import nulls.agreement
-import nulls.chains
-import nulls.compression
-import nulls.cone
-import nulls.coreference
-import nulls.diagnostics
-import nulls.distractors
-import nulls.explanations
-import nulls.facts
-import nulls.finetuning
-import nulls.fragments
-import nulls.heuristics
-import nulls.landscape
-import nulls.layers
-import nulls.licensing
-import nulls.lottery
-import nulls.malformed
-import nulls.models
-import nulls.names
-import nulls.numeracy
-import nulls.order
-import nulls.outliers
-import nulls.positions
-import nulls.probes
-import nulls.prompts
-import nulls.pruning
-import nulls.reading
-import nulls.repairs
-import nulls.seeds
-import nulls.senses
-import nulls.sentences
-import nulls.similarity
-import nulls.simulated
-import nulls.structural
-import nulls.survivors
-import nulls.syntax
-import nulls.taxonomy
-import nulls.tensors
-import nulls.trees
+import nulls
 import torch
 from machine import describe
 from nulls import Null
@@ -70,47 +33,10 @@ from scipy.stats import beta
 
 from bertology.results.known_claims import load_claims
 
-NULLS = (
-    *nulls.affordances.NULLS,
-    *nulls.agreement.NULLS,
-    *nulls.chains.NULLS,
-    *nulls.compression.NULLS,
-    *nulls.cone.NULLS,
-    *nulls.diagnostics.NULLS,
-    *nulls.distractors.NULLS,
-    *nulls.explanations.NULLS,
-    *nulls.facts.NULLS,
-    *nulls.fragments.NULLS,
-    *nulls.heuristics.NULLS,
-    *nulls.models.NULLS,
-    *nulls.numeracy.NULLS,
-    *nulls.landscape.NULLS,
-    *nulls.layers.NULLS,
-    *nulls.licensing.NULLS,
-    *nulls.lottery.NULLS,
-    *nulls.finetuning.NULLS,
-    *nulls.malformed.NULLS,
-    *nulls.survivors.NULLS,
-    *nulls.names.NULLS,
-    *nulls.order.NULLS,
-    *nulls.outliers.NULLS,
-    *nulls.positions.NULLS,
-    *nulls.probes.NULLS,
-    *nulls.prompts.NULLS,
-    *nulls.pruning.NULLS,
-    *nulls.reading.NULLS,
-    *nulls.repairs.NULLS,
-    *nulls.seeds.NULLS,
-    *nulls.senses.NULLS,
-    *nulls.sentences.NULLS,
-    *nulls.similarity.NULLS,
-    *nulls.simulated.NULLS,
-    *nulls.structural.NULLS,
-    *nulls.taxonomy.NULLS,
-    *nulls.tensors.NULLS,
-    *nulls.trees.NULLS,
-    *nulls.coreference.NULLS,
-    *nulls.syntax.NULLS,
+NULLS: tuple[Null, ...] = tuple(
+    null
+    for found in pkgutil.iter_modules(nulls.__path__, "nulls.")
+    for null in getattr(importlib.import_module(found.name), "NULLS", ())
 )
 ALLOWED = 0.05
 UNJUDGED = "not-applicable"

@@ -17,6 +17,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 DOCS = Path(__file__).resolve().parent
+MEASURED = DOCS.parent / "benchmarks" / "results"
 
 
 def cell(text: object) -> str:
@@ -406,6 +407,28 @@ def compression() -> str:
     return page("Methods of compression", lines)
 
 
+# ---------------------------------------------------------------- benchmarks
+
+
+def benchmarks() -> str:
+    """Which script measured what, and when last."""
+    rows = []
+    for path in sorted(MEASURED.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        titles = re.findall(r"^##? (.+)", text, re.MULTILINE)
+        name = path.relative_to(MEASURED).with_suffix("").as_posix()
+        runs = re.findall(r"20\d\d-\d\d-\d\d", text)
+        rows.append((f"[{name}]({name}.md)", "; ".join(titles), max(runs, default="")))
+    lines = [
+        "Each figure is a ratio within one run; the scripts in `benchmarks/` make them again.",
+        "Seconds say little about your machine, ratios more. What a script measured is in the file",
+        "of its name in `benchmarks/results/`, the newest run on top, with its machine and date.",
+        "",
+        *table(("script", "what it measures", "newest run"), rows),
+    ]
+    return page("Benchmarks", lines)
+
+
 # ---------------------------------------------------------------- all of it
 
 REFERENCE: Mapping[str, Callable[[], str]] = {
@@ -420,9 +443,13 @@ REFERENCE: Mapping[str, Callable[[], str]] = {
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the reference, and put all pages into the navigation."""
+    """Add the reference and what benchmarks measured, and put all pages into the navigation."""
     for name, make in REFERENCE.items():
         files.append(File.generated(config, f"reference/{name}.md", content=make()))
+    for path in sorted(MEASURED.rglob("*.md")):
+        page_of = f"benchmarks/{path.relative_to(MEASURED).as_posix()}"
+        files.append(File.generated(config, page_of, abs_src_path=str(path)))
+    files.append(File.generated(config, "benchmarks/index.md", content=benchmarks()))
     config.nav = navigation([file.src_uri for file in files.documentation_pages()])
     return files
 
@@ -433,6 +460,6 @@ def navigation(pages: Sequence[str]) -> list[Any]:
     ordered = sorted(pages, key=lambda p: (not home.find(f"]({p}") >= 0, home.find(f"]({p}"), p))
     folders = {
         folder.capitalize().replace("-", " "): [p for p in ordered if p.startswith(f"{folder}/")]
-        for folder in ("how-to", "explanations", "reproductions", "reference")
+        for folder in ("how-to", "explanations", "reproductions", "reference", "benchmarks")
     }
     return ["index.md", "tutorial.md", *({title: found} for title, found in folders.items())]

@@ -171,7 +171,7 @@ def test_a_small_teacher_does_not_make_a_ratio_sure() -> None:
     """What is kept above a constant answer of 53 %, by a row at 53 %, of a teacher at 57 %.
 
     Divided by an estimate that is itself drawn, such intervals missed in 12 %, and in 34 % of the
-    draws whose teacher surely beats the constant answer (`benchmarks/RESULTS.md`).
+    draws whose teacher surely beats the constant answer (`benchmarks/results/crossed_coverage.md`).
     """
     rng, missed, seen, unbounded = np.random.default_rng(4), 0, 0, 0
     for _ in range(60):

@@ -18,9 +18,10 @@ that of the weights as a share of the highest, over the number of steps: a score
 one way travels about half in a training of any length, and one that is moved by chance hardly.
 
 In the paper, where a pre-trained model learns a task, scores begin at 0. Here the model knows the
-task, gradients are mostly chance, and so would be what goes (`benchmarks/RESULTS.md`). So a score
-begins at a fifth of its weight's size, in units of its matrix: what no training moves goes by size,
-what it does move goes by that. A share of 1 trains the same numbers as no movement pruning at all.
+task, gradients are mostly chance, and so would be what goes (`benchmarks/results/movement.md`). So
+a score begins at a fifth of its weight's size, in units of its matrix: what no training moves goes
+by size, what it does move goes by that. A share of 1 trains the same numbers as no movement pruning
+at all.
 """
 
 from __future__ import annotations
