@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 
 DOCS = Path(__file__).resolve().parent
+APART = InclusionLevel.NOT_IN_NAV
 MEASURED = DOCS.parent / "benchmarks" / "results"
 
 
@@ -418,7 +419,9 @@ def benchmarks() -> str:
         titles = re.findall(r"^##? (.+)", text, re.MULTILINE)
         name = path.relative_to(MEASURED).with_suffix("").as_posix()
         runs = re.findall(r"20\d\d-\d\d-\d\d", text)
-        rows.append((f"[{name}]({name}.md)", "; ".join(titles), max(runs, default="")))
+        rows.append(
+            (f"[{name}](../benchmarks/{name}.md)", "; ".join(titles), max(runs, default=""))
+        )
     lines = [
         "Each figure is a ratio within one run; the scripts in `benchmarks/` make them again.",
         "Seconds say little about your machine, ratios more. What a script measured is in the file",
@@ -448,18 +451,30 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"reference/{name}.md", content=make()))
     for path in sorted(MEASURED.rglob("*.md")):
         page_of = f"benchmarks/{path.relative_to(MEASURED).as_posix()}"
-        files.append(File.generated(config, page_of, abs_src_path=str(path)))
-    files.append(File.generated(config, "benchmarks/index.md", content=benchmarks()))
-    config.nav = navigation([file.src_uri for file in files.documentation_pages()])
+        files.append(File.generated(config, page_of, abs_src_path=str(path), inclusion=APART))
+    files.append(File.generated(config, "reference/benchmarks.md", content=benchmarks()))
+    pages = [f.src_uri for f in files.documentation_pages() if f.inclusion.is_in_nav()]
+    config.nav = navigation(pages)
     return files
 
 
 def navigation(pages: Sequence[str]) -> list[Any]:
     """All pages by folder: first those that the home page names, in the order in which it does."""
     home = (DOCS / "index.md").read_text(encoding="utf-8")
-    ordered = sorted(pages, key=lambda p: (not home.find(f"]({p}") >= 0, home.find(f"]({p}"), p))
-    folders = {
-        folder.capitalize().replace("-", " "): [p for p in ordered if p.startswith(f"{folder}/")]
-        for folder in ("how-to", "explanations", "reproductions", "reference", "benchmarks")
-    }
-    return ["index.md", "tutorial.md", *({title: found} for title, found in folders.items())]
+    folders = ("index.md", "tutorial.md", "how-to", "explanations", "reproductions", "reference")
+    named = {p: home.find(f"]({p}") for p in pages}
+    places = {p: (folders.index(p.partition("/")[0]), named[p] < 0, named[p], p) for p in pages}
+    return _nested([p.split("/") for p in sorted(pages, key=places.__getitem__)])
+
+
+def _nested(paths: Sequence[Sequence[str]], above: str = "") -> list[Any]:
+    """Pages of one folder, and folders below it under their names."""
+    found: dict[str, list[Any]] = {}
+    for first, *rest in paths:
+        found.setdefault(first, []).append(rest)
+    return [
+        {name.capitalize().replace("-", " "): _nested(below, f"{above}{name}/")}
+        if below != [[]]
+        else f"{above}{name}"
+        for name, below in found.items()
+    ]
