@@ -6,12 +6,12 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bertology.annotated.map_types.labelled import bundled_labels
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.map_labels import (
     MAP_TYPES,
@@ -19,6 +19,7 @@ from bertology.data.map_labels import (
     MapLabel,
     MapRecipe,
     agreements,
+    parse_label,
     read_labels,
 )
 from bertology.data.map_sampling import in_order_of, sample_maps
@@ -246,6 +247,6 @@ def test_all_maps_of_a_small_corpus_can_be_had_and_no_more() -> None:
 
 
 def test_the_bundled_labels_are_of_this_format() -> None:
-    labels = read_labels(str(resources.files("bertology.data") / "annotations" / "map-types.jsonl"))
-    assert labels
+    labels = bundled_labels()
+    assert labels == [parse_label(label.line(), where="here") for label in labels]
     assert len({(x.recipe.key, x.coder) for x in labels}) == len(labels)

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from bertology.annotated.map_types.procedural import make_maps
-from bertology.data.map_store import StoredMap, read_maps, write_maps
+from bertology.data.map_labels import MAP_TYPES, MapLabel, MapRecipe
+from bertology.data.map_store import (
+    StoredMap,
+    read_maps,
+    read_stored_labels,
+    write_labels,
+    write_maps,
+)
 from bertology.errors import DataError
 
 
@@ -45,8 +52,19 @@ def test_extreme_maps_survive(tmp_path: Path) -> None:
         assert np.array_equal(read[one.key].segments, one.segments)
 
 
+def test_labels_come_back_in_their_order(tmp_path: Path) -> None:
+    recipes = [MapRecipe("m", "c", "s", str(i % 2), "Größe\n", None, 1, i % 3) for i in range(12)]
+    labels = [
+        MapLabel(recipe, MAP_TYPES[i % 5], "ann", 1 + i // 6) for i, recipe in enumerate(recipes)
+    ]
+    write_labels(tmp_path / "labels.parquet", labels)
+    assert read_stored_labels(tmp_path / "labels.parquet") == labels
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "maps.parquet").write_bytes(b"not a table")
     for name in ("maps.parquet", "none.parquet"):
         with pytest.raises(DataError, match=name):
             list(read_maps(tmp_path / name))
+        with pytest.raises(DataError, match=name):
+            read_stored_labels(tmp_path / name)

@@ -6,18 +6,23 @@ tokens if there is one sentence) and `weights`. A cell is one of 1024 steps on t
 square root, so steps are fine where attention is faint: step s stands for (s / 1023)². Cells stand
 row after row, first the lower bytes of all of them, then the upper ones, which takes less space.
 Rows are brought to the sum 1 when they are read.
+
+Labels of these maps are a Parquet table, too: its columns are the keys of a line of the file of
+labels, and what many labels of one map share takes no space again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.map_labels import MapKey
+from bertology.data.map_labels import MapKey, MapLabel, MapRecipe
 from bertology.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -56,17 +61,44 @@ def write_maps(path: str | Path, maps: Iterable[StoredMap]) -> None:
 
 def read_maps(path: str | Path) -> Iterator[StoredMap]:
     """The maps of a file, one after the other."""
-    from pyarrow import ArrowException, parquet
-
-    try:
-        rows = parquet.read_table(path).to_pylist()
-    except (OSError, ArrowException) as error:
-        raise DataError(f"The maps in {path} cannot be read: {error}") from None
-    for row in rows:
+    for row in _rows(path):
         weights = _unpack(row["weights"])
         segments = (np.arange(len(weights)) >= row["second"]).astype(np.int64)
         key = tuple(row[name] for name in _KEYS)
         yield StoredMap(key, weights, segments)
+
+
+def write_labels(path: str | Path, labels: Iterable[MapLabel]) -> None:
+    """Write these labels to a new file, in their order."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.Table.from_pylist([json.loads(label.line()) for label in labels])
+    parquet.write_table(table, path, compression="zstd", compression_level=22)
+
+
+def read_stored_labels(path: str | Path) -> list[MapLabel]:
+    """The labels of a file that `write_labels` wrote, in their order."""
+    names = [f.name for f in fields(MapRecipe)]
+    return [
+        MapLabel(
+            MapRecipe(**{name: row[name] for name in names}),
+            row["label"],
+            row["annotator"],
+            row["pass"],
+        )
+        for row in _rows(path)
+    ]
+
+
+def _rows(path: str | Path) -> list[dict[str, Any]]:
+    from pyarrow import ArrowException, parquet
+
+    try:
+        found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except (OSError, ArrowException) as error:
+        raise DataError(f"The table {path} cannot be read: {error}") from None
+    return found
 
 
 def _pack(weights: Floats) -> bytes:

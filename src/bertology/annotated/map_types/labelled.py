@@ -10,16 +10,16 @@ import json
 from functools import cache
 from importlib.resources import as_file, files
 
-from bertology.data.map_labels import MapKey, MapLabel, read_labels
-from bertology.data.map_store import StoredMap, read_maps
+from bertology.data.map_labels import MapKey, MapLabel
+from bertology.data.map_store import StoredMap, read_maps, read_stored_labels
 
 _ANNOTATIONS = files("bertology") / "data" / "annotations"
 
 
 def bundled_labels() -> list[MapLabel]:
     """The labels that come with the package, both passes."""
-    with as_file(_ANNOTATIONS / "map-types.jsonl") as path:
-        return read_labels(path)
+    with as_file(_ANNOTATIONS / "map-types.labels.parquet") as path:
+        return read_stored_labels(path)
 
 
 def bundled_maps() -> dict[MapKey, StoredMap]:
