@@ -41,9 +41,10 @@ $(AXE): tests/package-lock.json
 	@! command -v npm >/dev/null || npm ci --silent --no-audit --no-fund --prefix tests || \
 	  echo "npm could not fetch axe-core; the tests that need it will be skipped"
 
-# Types are checked beside the tests: whatever core is free first takes the rest.
+# Types are checked beside the tests, from their start: whatever core is free first takes the rest.
+test: SHELL := bash
 test: $(STAMP) $(AXE) ## Run the tests (all but those marked slow) and check types
-	@$(BIN)/mypy & types=$$!; \
+	@TIMEFORMAT='%U seconds of CPU to check types'; time $(BIN)/mypy & types=$$!; \
 	$(PYTEST) -m "not slow" $(ARGS); tests=$$?; \
 	wait $$types && exit $$tests
 

@@ -23,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from toy_atlas import toy_store as toy_store  # noqa: E402
 
+pytest_plugins = ["seconds_by_file"]
+
 _DRAW = Store._draw
 
 

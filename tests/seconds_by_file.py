@@ -49,17 +49,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     tests: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if getattr(report, "when", None) == "teardown" or hasattr(report, "user_properties"):
-                for name, value in getattr(report, "user_properties", ()):
-                    if name == "seconds":
-                        seconds[report.nodeid.split("::")[0]] += value
-                        tests[report.nodeid] += value
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "seconds":
+                    seconds[report.nodeid.split("::")[0]] += value
+                    tests[report.nodeid] += value
     if not seconds:
         return
     RECORD.parent.mkdir(exist_ok=True)
-    record = {"files": dict(seconds.most_common()), "tests": dict(tests.most_common(400))}
+    tested = sum(seconds.values())
+    beside = spent() - tested  # workers have ended, and are children that were waited for
+    record = {
+        "tests of all files": round(tested, 1),
+        "importing and collecting": round(beside, 1),
+        "files": {name: round(value, 1) for name, value in seconds.most_common()},
+        "tests": {name: round(value, 1) for name, value in tests.most_common(400)},
+    }
     RECORD.write_text(json.dumps(record, indent=1), encoding="utf-8")
     terminalreporter.section("seconds of CPU by file")
-    terminalreporter.line(f"{sum(seconds.values()):7.0f}  all {len(seconds)} files ({RECORD})")
+    terminalreporter.line(f"{tested + beside:7.0f}  in all; all files: {RECORD}")
+    terminalreporter.line(f"{beside:7.0f}  importing and collecting")
     for name, value in seconds.most_common(SHOWN):
         terminalreporter.line(f"{value:7.1f}  {name}")

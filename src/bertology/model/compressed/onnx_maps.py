@@ -112,7 +112,7 @@ class _OwnRange:
         counted: Tensor = torch.onnx.ops.symbolic(
             "MatMulInteger", (whole, self.codes, zero), dtype=torch.int32, shape=shape
         )
-        found = counted.float() * (scale * self.step)
+        found: Tensor = counted.float() * (scale * self.step)
         return found if self.bias is None else found + self.bias
 
 
