@@ -22,7 +22,7 @@ import torch
 from bertology.model.loading.names import steps_in
 from bertology.model.loading.steps import restore, save_step
 from bertology.quiet import hush
-from bertology.train.tokenizer_files import save_tokenizer
+from bertology.train.checkpoint import save_tokenizer
 
 KEPT = ("README.md", "bertology.json")  # what says where the model comes from
 LOG_LINES = 1000

@@ -22,7 +22,7 @@ from bertology.results.store import Store
 from bertology.studies.designs.explanation_measures import Explaining
 from bertology.train import attention_adversary
 from bertology.train.finetune import _Trainer
-from bertology.train.landscape import kept_points, survey
+from bertology.train.landscape import survey
 from bertology.train.restoring import Restorer
 from bertology.train.ways.masked_lm import MaskedLm
 
@@ -149,7 +149,7 @@ def work(name: str, folder: Path, place: Path, diary: Path, kill: Kill | None) -
     os.setpgid(0, 0)  # nobody else is in the group that is killed
     torch.set_num_threads(1)
     Store._draw = lambda *given: None  # type: ignore[method-assign]  # figures take longest
-    kept_points._EVERY = 0.0  # as if points of surfaces were slow
+    survey._EVERY = 0.0  # as if points of surfaces were slow
     with diary.open("a", buffering=1, encoding="utf-8") as lines:
         watch = _Watch(lines.write, kill)
         _watch_all(watch)

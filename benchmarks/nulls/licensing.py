@@ -23,7 +23,7 @@ from bertology.studies.cloze.npi_licensing import NpiLicensing
 from bertology.studies.designs.licensing_scores import folds_of, labels_of
 from bertology.studies.designs.paradigms import Paradigms
 from bertology.studies.study import Context
-from bertology.train.probes.held_out import held_out_leanings
+from bertology.train.probes.ridge import held_out_leanings
 from nulls import HOLDS, Null, judged
 from nulls.agreement import SHAPE
 from nulls.models import SPREADS, mini

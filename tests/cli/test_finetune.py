@@ -136,7 +136,7 @@ def test_without_a_folder_models_go_to_the_results(
 def test_ctrl_c_says_how_to_go_on(
     model: Path, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertology.run.training_line import TrainingLine
+    from bertology.run.progress import TrainingLine
 
     show = TrainingLine.step
 

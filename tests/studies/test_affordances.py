@@ -24,7 +24,7 @@ from bertology.model.masked_lm.questions import Question
 from bertology.results.result import Result
 from bertology.studies.cloze.affordances import Affordances
 from bertology.studies.study import Context
-from bertology.train.probes.folded_ridge import cross_fitted, standardised
+from bertology.train.probes.ridge import cross_fitted, standardised
 from result_conformance import ResultConformance, claims_of
 
 pytestmark = pytest.mark.usefixtures("few_steps")

@@ -26,8 +26,7 @@ from bertology.studies.training.architecture_sweep import (
     ArchitectureSweepResult,
     Shape3,
 )
-from bertology.train.pretrain.cost import body_flops, body_parameters
-from bertology.train.pretrain.curves import Curve
+from bertology.train.pretrain.cost import Curve, body_flops, body_parameters
 from bertology.train.vocabulary import wordpieces
 from result_conformance import ResultConformance
 

@@ -25,7 +25,7 @@ from bertology.results.result import Result
 from bertology.studies.cloze.npi_licensing import NpiLicensing
 from bertology.studies.designs.licensing_scores import TASKS, folds_of, labels_of
 from bertology.studies.designs.paradigms import Paradigms, whole_paradigms
-from bertology.train.probes.held_out import PENALTY, held_out_leanings
+from bertology.train.probes.ridge import PENALTY, held_out_leanings
 from result_conformance import ResultConformance
 
 pytestmark = pytest.mark.usefixtures("few_steps")

@@ -209,7 +209,7 @@ def test_names_are_short() -> None:
 
 def test_provenance_tells_what_a_model_was_tuned_from(tmp_path: Path) -> None:
     from bertology.model.encoder import Encoder
-    from bertology.run.model_description import describe_model
+    from bertology.run.loading import describe_model
 
     record = {"schema": 1, "task": "mrpc", "base": {"name": "b", "fingerprint": "f"}}
     (tmp_path / "bertology.json").write_text(json.dumps(record))

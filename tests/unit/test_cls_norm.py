@@ -8,7 +8,7 @@ from torch import nn
 
 import planted
 import tiny
-from bertology.train.cls_norm import cls_statistics, fold_standardisation, normalise_cls
+from bertology.train.pretrain.trial import cls_statistics, fold_standardisation, normalise_cls
 
 
 def test_the_folded_map_is_the_map_of_standardised_values() -> None:

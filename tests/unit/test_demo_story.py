@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bertology.cli.demo_story import (
+from bertology.cli.demo import (
     decided,
     links_told,
     lost_told,

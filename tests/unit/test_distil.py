@@ -14,7 +14,7 @@ from torch.nn import functional
 import tiny
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.errors import CapabilityError, ModelError, ParameterError, StoreError
-from bertology.train.distil import kept as kept_module
+from bertology.train.distil import teacher as teacher_module
 from bertology.train.distil.patient import Patient, followed_layers
 from bertology.train.distil.seen import FIRST, LOGITS, SCORES, STATES, VALUES, Needs, see
 from bertology.train.distil.soft_labels import SoftLabels, soft_loss
@@ -197,11 +197,11 @@ def test_answers_on_disk_go_on_after_a_kill(
 ) -> None:
     model = teacher_model()
     monkeypatch.setattr("bertology.train.distil.teacher._TOKENS_PER_BATCH", {"cpu": 16})
-    monkeypatch.setattr(kept_module, "_NOTED_EVERY", 2)
+    monkeypatch.setattr(teacher_module, "_NOTED_EVERY", 2)
     whole = Teacher(model, keep="memory")
     wanted = whole.ready(lesson_of(model), ALL).kept
     fatal = Teacher(model, keep="disk", folder=tmp_path)
-    real, count = kept_module.Kept.put, iter(range(100))
+    real, count = teacher_module.Kept.put, iter(range(100))
 
     def dies(self: Any, *given: Any) -> None:
         if next(count) == 5:
@@ -209,7 +209,7 @@ def test_answers_on_disk_go_on_after_a_kill(
         real(self, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept_module.Kept, "put", dies)
+        patch.setattr(teacher_module.Kept, "put", dies)
         with pytest.raises(KilledError):
             fatal.ready(lesson_of(model), ALL)
     again = Teacher(model, keep="disk", folder=tmp_path)

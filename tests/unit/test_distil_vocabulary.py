@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, ParameterError
-from bertology.train.distil.augment import masked_copies
+from bertology.train.compress.students import masked_copies
 from bertology.train.distil.small_vocabulary import (
     SmallVocabulary,
     dual_teacher,

@@ -16,8 +16,7 @@ import pytest
 import bertology as bt
 from bertology.errors import JobError
 from bertology.results.store import Store
-from bertology.run.local import LocalEngine
-from bertology.run.pool import Pool
+from bertology.run.local import LocalEngine, Pool
 from bertology.studies import STUDIES
 from toy.making import Diary, ToyWorld
 

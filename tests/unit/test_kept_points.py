@@ -12,9 +12,8 @@ import pytest
 import planted
 from bertology.model.encoder import Encoder
 from bertology.train.finetune import FinetuneSettings
-from bertology.train.landscape import kept_points
-from bertology.train.landscape.kept_points import in_pieces
-from bertology.train.landscape.survey import PLANES, Asked, Survey
+from bertology.train.landscape import survey as survey_module
+from bertology.train.landscape.survey import PLANES, Asked, Survey, in_pieces
 from bertology.train.landscape.terrain import Terrain
 from bertology.train.starts import STARTS
 from bertology.train.tuning import TuningJob
@@ -46,7 +45,7 @@ class Asking:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A time that passes only while points are computed."""
     now = [0.0]
-    monkeypatch.setattr(kept_points.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(survey_module.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -64,14 +63,14 @@ def test_slow_points_are_kept_one_by_one(clock: list[float], tmp_path: Path) -> 
 def test_fast_points_are_computed_together_and_never_wait_for_the_disk(
     clock: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_points, "_write", None)
+    monkeypatch.setattr(survey_module, "_write", None)
     fast = Asking(clock, 0.01)
     assert np.array_equal(in_pieces(fast, 12, tmp_path / "one.json"), LOSSES)
     assert fast.pieces == [(0, 1), (1, 12)]
     # Points that share a pass stay together.
     grouped = Asking(clock, 0.2)
     monkeypatch.undo()
-    monkeypatch.setattr(kept_points.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(survey_module.time, "monotonic", lambda: clock[0])
     assert np.array_equal(in_pieces(grouped, 12, tmp_path / "one.json", multiple=4), LOSSES)
     assert grouped.pieces == [(0, 4), (4, 8), (8, 12)]
 
@@ -96,7 +95,7 @@ def test_a_killed_row_asks_the_model_for_the_other_points_only(
         passes += 1
         return points(*given)
 
-    monkeypatch.setattr(kept_points, "_EVERY", 0.0)  # as if points were slow
+    monkeypatch.setattr(survey_module, "_EVERY", 0.0)  # as if points were slow
     monkeypatch.setattr(Terrain, "_moved", counted)
     with pytest.raises(KilledError):
         survey(tmp_path / "cut").row(plane, 2)

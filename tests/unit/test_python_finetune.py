@@ -17,7 +17,7 @@ from bertology.cli.run import RunOptions
 from bertology.cli.score import ScoreOptions
 from bertology.errors import DataError, InterruptedRunError, ParameterError
 from bertology.run.loading import LOADING
-from bertology.run.training_line import TrainingLine
+from bertology.run.progress import TrainingLine
 
 WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import typer
 
 from bertology.cli.command import Command
-from bertology.cli.console import say, show_table
-from bertology.cli.files import check_file
+from bertology.cli.console import check_file, say, show_table
 from bertology.cli.option_groups import MODEL_HELP, DeviceOptions, StoreOptions
 from bertology.cli.typer_options import argument
 from bertology.model.loading.names import DEFAULT_MODEL

@@ -106,8 +106,7 @@ def compress(options: CompressOptions) -> None:
     If the command is stopped, even killed, the same command continues.
     """
     from bertology.run.compressing import compress as compress_model
-    from bertology.run.progress import choose_progress, started_progress
-    from bertology.run.training_line import TrainingLine
+    from bertology.run.progress import TrainingLine, choose_progress, started_progress
     from bertology.train.compress.work import CompressWatch
 
     watch = CompressWatch(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bertology.errors import BertologyError
+from bertology.errors import BertologyError, StoreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,3 +125,24 @@ def text_of(value: object) -> str:
     from bertology.results.number_text import whole_number_text
 
     return whole_number_text(value)
+
+
+def check_file(given: str | None, option: str) -> None:
+    """Refuse a file that cannot be written, before the work and not after."""
+    if given is not None and (Path(given).is_dir() or not Path(given).parent.is_dir()):
+        raise StoreError(
+            f"{given} cannot be written: it is a folder, or its folder does not exist.",
+            hint=f"Give a file in an existing folder with {option}.",
+        )
+
+
+def write_file(name: str, text: str) -> None:
+    """Write a file whole or not at all, and say so."""
+    path = Path(name)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
+    say(f"Written: {path}")

@@ -118,9 +118,8 @@ def prune(options: PruneOptions) -> None:
 
     If the command is stopped, the same command continues.
     """
-    from bertology.run.progress import choose_progress
+    from bertology.run.progress import TrainingLine, choose_progress
     from bertology.run.pruning import prune as prune_model
-    from bertology.run.training_line import TrainingLine
     from bertology.train.prune_settings import MOVEMENT_EPOCHS
     from bertology.train.pruned import PruneWatch
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import typer
 
 from bertology.cli.command import Command
-from bertology.cli.console import say, show_table, warn
-from bertology.cli.files import check_file, write_file
+from bertology.cli.console import check_file, say, show_table, warn, write_file
 from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions
 from bertology.cli.typer_options import argument, required
 from bertology.parameters import parameter

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bertology.cli.command import Command, command_line
-from bertology.cli.console import say, say_next, show_table, warn
-from bertology.cli.files import check_file, write_file
+from bertology.cli.console import check_file, say, say_next, show_table, warn, write_file
 from bertology.cli.option_groups import MODEL_HELP
 from bertology.cli.plans import (
     PlanOptions,
@@ -272,7 +271,7 @@ def _check_files(options: VerifyOptions) -> None:
 
 def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> dict[str, object]:
     """The given model; for a fine-tuned classifier also the model before fine-tuning."""
-    from bertology.run.model_description import describe_model
+    from bertology.run.loading import describe_model
 
     about = describe_model(encoder)
     if fine_tuned is None:

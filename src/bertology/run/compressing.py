@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.errors import BertologyError, StoreError
 from bertology.quiet import hush
-from bertology.run.loading import ModelSource
-from bertology.run.two_corpora import Asked, seen_and_unseen
+from bertology.run.loading import Asked, ModelSource, seen_and_unseen
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -134,7 +133,7 @@ def _made_original(
 ) -> tuple[Encoder, Encoder]:
     """The model fine-tuned on the task, and the one before."""
     from bertology.model.encoder import Encoder
-    from bertology.run.bodies import body_of
+    from bertology.run.loading import body_of
 
     body = body_of(model) if isinstance(model, Encoder) else _source(model).load()
     body.require_tokenizer()

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.quiet import hush
-from bertology.run.loading import ModelSource
-from bertology.run.progress import Progress, choose_progress, started_progress
-from bertology.run.training_line import TrainingLine
-from bertology.run.two_corpora import Asked, seen_and_unseen
+from bertology.run.loading import Asked, ModelSource, seen_and_unseen
+from bertology.run.progress import Progress, TrainingLine, choose_progress, started_progress
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -191,7 +189,7 @@ def _stages(run: str, progress: bool | Progress | None, tell: Callable[[str], No
 
 def _pretrained(model: Encoder | ModelSource | str | Path, device: str) -> Encoder:
     """The model without a head, so that the record names the same model whoever loaded it."""
-    from bertology.run.bodies import body_of
+    from bertology.run.loading import body_of
 
     if isinstance(model, str | Path):
         model = ModelSource(str(model), device=device)

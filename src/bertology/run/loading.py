@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from bertology.data.corpus import Corpus
-from bertology.errors import CapabilityError, ParameterError, UnknownNameError
+from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
 from bertology.model.loading.names import DEFAULT_MODEL
+from bertology.plain_files import local_path
 from bertology.run.before import find_before
-from bertology.run.model_description import describe_model
 from bertology.run.others import resolve_others
 from bertology.run.requirements import label_match
 from bertology.studies.study import Study
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 Data = str | Path | Corpus | Sequence[str | tuple[str, str]]
 """The name of a corpus, its path, the corpus itself, or texts."""
+_BODIES: WeakKeyDictionary[Encoder, tuple[object, Encoder]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -141,3 +143,99 @@ def _is_listed(name: str) -> bool:
     except UnknownNameError:
         return False
     return True
+
+
+class Asked(NamedTuple):
+    """Which data; None: another split of the others."""
+
+    data: Corpus | str | Path | None
+    split: str
+    limit: int | None
+
+
+def seen_and_unseen(train: Asked, held_out: Asked, **reading: Any) -> tuple[Corpus, Corpus]:
+    """Two splits of one source, or two sources, each with a task."""
+    from bertology.data.loading import load_split
+    from bertology.train.encoded import learnable
+    from bertology.train.tuning import check_apart
+
+    if held_out.data is None:
+        same = train.data
+        other = load_split(same, held_out.split) if isinstance(same, Corpus) else same
+        held_out = held_out._replace(data=other)
+    seen, unseen = (
+        resolve_corpus(data or "", must_have_task=True, split=split, limit=limit, **reading)
+        for data, split, limit in (train, held_out)
+    )
+    for corpus in (seen, unseen):
+        learnable(corpus)
+    check_apart(seen, unseen)
+    return seen, unseen
+
+
+def as_needed(study: Study, encoder: Encoder) -> Encoder:
+    """The model without its head where the study needs none, so that its identity is the same."""
+    return encoder if study.needs.head != "base" else body_of(encoder)
+
+
+def body_of(encoder: Encoder) -> Encoder:
+    """The model without its head, loaded from where the encoder was loaded from.
+
+    One that was made in memory, or whose weights were changed since, stays as it is.
+    """
+    if encoder.head == "base" or encoder.spec is None:
+        return encoder
+    from bertology.model.loading.fingerprint import state_of
+
+    state = state_of(encoder.model)
+    if encoder not in _BODIES or _BODIES[encoder][0] != state:
+        _BODIES[encoder] = state, _body(encoder)
+    return _BODIES[encoder][1]
+
+
+def _body(encoder: Encoder) -> Encoder:
+    import torch
+
+    from bertology.errors import ModelError
+    from bertology.model.encoder import Encoder
+
+    how = {**(encoder.spec or {}), "head": "base", "num_labels": None}
+    try:
+        found = Encoder.load(**how, device=str(encoder.device))
+    except ModelError:  # the folder has changed, or is gone
+        return encoder
+    own, there = encoder.base.state_dict(), found.base.state_dict()
+    same = all(name in there and torch.equal(own[name], there[name]) for name in own)
+    return found if same else encoder
+
+
+def describe_model(encoder: Encoder) -> dict[str, object]:
+    """What a reader must know of the model. Only the fingerprint is part of a result's identity."""
+    about = {
+        "name": encoder.name,
+        "fingerprint": encoder.fingerprint,
+        "family": encoder.family.model_type,
+        "shape": asdict(encoder.shape),
+        "head": encoder.head,
+        "parameters": encoder.parameters,
+    }
+    origin = _tuned_from(encoder.name)
+    return about if origin is None else {**about, "tuned_from": origin}
+
+
+def _tuned_from(name: str) -> dict[str, object] | None:
+    """For a model that bertology fine-tuned: the model before fine-tuning, and the task."""
+    from bertology.train.checkpoint import read_record
+
+    try:
+        record = read_record(local_path(name, error=ModelError)) or {}
+    except ModelError:
+        return None  # a damaged record is no reason to refuse the model
+    base = record.get("base")
+    if not isinstance(base, dict) or "fingerprint" not in base:
+        return None
+    return {
+        "name": base.get("name"),
+        "fingerprint": base["fingerprint"],
+        "task": record.get("task"),
+    }

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from html import escape
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from bertology.train.history import Step
 
 _LINES = 30.0  # seconds between two lines
 _REFRESH = 0.2  # seconds between two pictures of a notebook's bar
@@ -195,3 +199,26 @@ def started_progress(title: str, total: int, progress: bool | Progress | None = 
     found = choose_progress(progress)
     found.start(title, total)
     return found
+
+
+class TrainingLine:
+    """The progress bar of one training, and a line for each epoch."""
+
+    def __init__(self, name: str, epochs: int, bar: Progress, tell: Callable[[str], None]) -> None:
+        self._name, self._epochs, self._done = name, epochs, 0
+        self._bar, self._tell = bar, tell
+
+    def step(self, step: Step) -> None:
+        """Show one step."""
+        if not self._done:
+            self._bar.start(f"fine-tuning, {self._name}", step.total)
+        self._bar.advance(step.done - self._done)
+        self._done = step.done
+        if step.epoch is not None:
+            told = {"loss": step.epoch.loss} | step.epoch.scores
+            found = ", ".join(f"{name} {value:.3f}" for name, value in told.items())
+            self._tell(f"  {self._name}, epoch {step.epoch.number} of {self._epochs}: {found}")
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        self._bar.stop()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError, StoreError
 from bertology.quiet import hush
-from bertology.run.loading import ModelSource
-from bertology.run.two_corpora import Asked, seen_and_unseen
+from bertology.run.loading import Asked, ModelSource, seen_and_unseen
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder

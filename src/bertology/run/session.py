@@ -16,10 +16,9 @@ from bertology.errors import (
 )
 from bertology.quiet import is_verbose
 from bertology.run.before import find_before
-from bertology.run.bodies import as_needed
 from bertology.run.engine import Engine, Inputs, JobOutcome, Status
+from bertology.run.loading import as_needed, describe_model
 from bertology.run.local import LocalEngine
-from bertology.run.model_description import describe_model
 from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, ModelReference, Resources, StoreReference, target_of
 from bertology.run.progress import NoProgress, Progress

@@ -13,7 +13,6 @@ from bertology.drafts import draft_folder, put_in_place
 from bertology.errors import ModelError, StoreError
 from bertology.plain_files import read_json
 from bertology.results.provenance import library_versions
-from bertology.train.tokenizer_files import save_tokenizer
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -26,6 +25,10 @@ RECORD = "bertology.json"
 CARD = "README.md"
 SCHEMA = 1
 _PARTS = ("base", "train", "validation", "settings", "scores", "versions")  # mappings
+_CONFIG = "tokenizer_config.json"
+_ONLY_IN_5 = "TokenizersBackend"  # the class of a fast tokenizer in version 5
+_IN_BOTH = "PreTrainedTokenizerFast"  # its name in version 4, which version 5 still knows
+_OF_THE_SESSION = ("backend", "is_local", "local_files_only")  # how it was loaded, not what it is
 
 
 def record_of(
@@ -141,3 +144,16 @@ def read_record(folder: str | Path) -> TrainingRecord | None:
                 hint="Move that folder away and train again.",
             )
     return record
+
+
+def save_tokenizer(tokenizer: Savable, folder: Path) -> None:
+    """Write the files of a tokenizer to `folder`; they give the same tokens in both versions."""
+    tokenizer.save_pretrained(folder)
+    file = folder / _CONFIG
+    if not file.is_file():
+        return
+    config = json.loads(file.read_text(encoding="utf-8"))
+    if config.get("tokenizer_class") == _ONLY_IN_5:
+        config["tokenizer_class"] = _IN_BOTH
+    kept = {name: value for name, value in config.items() if name not in _OF_THE_SESSION}
+    file.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

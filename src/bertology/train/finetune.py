@@ -25,6 +25,7 @@ from bertology.model.added_parts import READER
 from bertology.train.encoded import encode_once, learnable
 from bertology.train.evaluate import predict, scores
 from bertology.train.fit import check_fit, name_labels, row_limit
+from bertology.train.fresh import seeded
 from bertology.train.history import Epoch, History, OnStep, Step, Watch
 from bertology.train.memory import Course, Memory
 from bertology.train.movement import Movement
@@ -32,7 +33,6 @@ from bertology.train.optimizers import learning_rate_factor, make_optimizer, set
 from bertology.train.preparing import lesson_of, prepare
 from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded, quick_products
-from bertology.train.seeded import seeded
 from bertology.train.stage_watch import StageWatch
 from bertology.train.token_rows import Encoded
 from bertology.train.ways import Lesson, Pass, Way, read_ways

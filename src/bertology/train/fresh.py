@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, overload
+
+import torch
 
 from bertology.errors import ParameterError
 from bertology.train.protocols import BertClassifier, PretrainingBert, SizedVocabulary, Tokenizer
@@ -136,3 +139,12 @@ def fresh_tokenizer(
 def _flat(texts: Iterable[str | tuple[str, str]]) -> Iterable[str]:
     for text in texts:
         yield from (text,) if isinstance(text, str) else text
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Dropout by `seed`; the caller's own random numbers are not changed."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

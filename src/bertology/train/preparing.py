@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import InterruptedRunError, ParameterError
+from bertology.train.fresh import seeded
 from bertology.train.memory import Memory
 from bertology.train.protocols import Classifier, Model, Tokenizer
-from bertology.train.seeded import seeded
 from bertology.train.stage_watch import StageWatch
 from bertology.train.ways import Lesson, Way
 from bertology.train.ways.way import Moment

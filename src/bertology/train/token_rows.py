@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -15,7 +15,6 @@ from bertology.model.batch import by_length
 from bertology.train.protocols import Tokenizer
 
 _CHUNK = 50  # batches that are sorted by length together: little padding, still well mixed
-
 Targets = list[int] | list[float]
 
 
@@ -119,3 +118,18 @@ class Encoded:
     def in_order_of_length(self, tokens_per_batch: int) -> Iterator[list[int]]:
         """Every example once, in batches of similar length, the longest first."""
         yield from by_length(self.lengths, tokens_per_batch)
+
+
+def with_noise(encoded: Encoded, share: float, *, seed: int) -> Encoded:
+    """The same rows; each token but the special ones is any ordinary one with this probability."""
+    tokens = encoded.tokenizer
+    special = set(tokens.all_special_ids)
+    ordinary = np.array([i for i in range(len(tokens)) if i not in special])
+    rng = np.random.default_rng(seed)
+    rows = []
+    for row in encoded.rows["input_ids"]:
+        ids = np.asarray(row)
+        chosen = (rng.random(len(ids)) < share) & ~np.isin(ids, list(special))
+        drawn = rng.choice(ordinary, len(ids))
+        rows.append(np.where(chosen, drawn, ids).tolist())
+    return replace(encoded, rows={**encoded.rows, "input_ids": rows})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -24,17 +24,23 @@ from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.fit import check_fit, name_labels, row_limit
 from bertology.train.history import Epoch, History, OnStep, Watch
 from bertology.train.memory import Memory
+from bertology.train.model_card import card_head, card_table, card_versions
 from bertology.train.preparing import lesson_of, try_ways
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
 from bertology.train.records import TrainingRecord
 from bertology.train.stage_watch import StageWatch
-from bertology.train.starts import Start, begin, draw_heads, new_weights
-from bertology.train.tuned_card import tuned_card
+from bertology.train.starts import Start, begin, draw_heads, find_start, new_weights
 from bertology.train.ways import compatible
 
 _UNFINISHED = "-unfinished"
 Held = Callable[[Classifier], AbstractContextManager[object]]
+_LOADING = """\
+```python
+import bertology as bt
+
+encoder = bt.load("{name}", head="{head}")  # the path of this folder
+```"""
 
 
 @dataclass(frozen=True)
@@ -261,3 +267,91 @@ def _record(job: TuningJob, history: History, identity: str) -> TrainingRecord:
 def device_name(device: torch.device) -> str:
     """What a model is trained on, as records tell it."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def tuned_card(record: TrainingRecord, *, name: str, head: str = "classification") -> str:
+    """A README.md with front matter; every number is the record's."""
+    base = record["base"]
+    lines = [
+        *card_head("text-classification" if head == "classification" else head),
+        f"# {name}",
+        "",
+        f"{base['name']} (fingerprint `{base['fingerprint']}`) for the task {record['task']}: "
+        f"{find_start(record['start']).title}; seed {record['settings']['seed']}.",
+        "",
+        *_scores(record),
+        *_training(record),
+        *_data(record),
+        "## How to load it",
+        "",
+        _LOADING.format(name=name, head=head),
+        "",
+        *_limits(record),
+        *card_versions(record),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _scores(record: TrainingRecord) -> Iterator[str]:
+    yield from ["## Scores on the validation data", ""]
+    metrics = list(record["scores"])
+    rows: list[tuple[str, ...]] = [
+        (
+            f"epoch {epoch['number']}" if epoch["number"] else "not fine-tuned",
+            *(f"{epoch['scores'][m]:.4f}" for m in metrics),
+        )
+        for epoch in record["history"]
+    ]
+    rows.append(("always the same answer", *(f"{record['baseline'][m]:.4f}" for m in metrics)))
+    yield from card_table(("", *metrics), rows)
+    if record["settings"]["early_stopping"] is not None and record["kept_epoch"]:
+        yield (
+            f"Epoch {record['kept_epoch']} was kept because it scored best on these data, so its "
+            "scores are a little too good."
+        )
+        yield ""
+
+
+def _training(record: TrainingRecord) -> Iterator[str]:
+    if find_start(record["start"]).learns == "nothing":
+        return
+    settings = record["settings"]
+    patience = settings["early_stopping"]
+    rows = [
+        ("epochs", f"{len(record['history'])} of {settings['epochs']}"),
+        ("batch size", settings["batch_size"]),
+        ("learning rate", f"{settings['learning_rate']:g}, linear"),
+        ("warm-up", f"{100 * settings['warmup']:g} % of the steps"),
+        ("weight decay", f"{settings['weight_decay']:g}"),
+        ("gradient clipped at", f"{settings['clip']:g}"),
+        ("early stopping", "none" if patience is None else f"after {patience} epochs"),
+        ("precision", settings["precision"]),
+        ("device", record["device"]),
+        *(("way", f"`{way}`") for way in settings.get("ways", ())),
+    ]
+    yield from ["## Training", "", *card_table(("", ""), rows)]
+
+
+def _data(record: TrainingRecord) -> Iterator[str]:
+    yield from ["## Data", ""]
+    rows = [
+        (
+            part,
+            f"{data['name']}, {data['split'] or 'one file'}",
+            f"{data['size']:,}",
+            f"{cut:,}",
+            f"`{data['fingerprint']}`",
+        )
+        for part, data, cut in (
+            ("train", record["train"], record["truncated"]),
+            ("validation", record["validation"], record["truncated_validation"]),
+        )
+    ]
+    yield from card_table(("", "corpus", "examples", "cut to fit", "fingerprint"), rows)
+
+
+def _limits(record: TrainingRecord) -> Iterator[str]:
+    yield from ["## Limits", ""]
+    yield "- It is one run with one seed; other seeds give other numbers."
+    yield "- It was not examined for harmful associations, and is meant for research."
+    yield ""

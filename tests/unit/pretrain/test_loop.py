@@ -19,8 +19,7 @@ from bertology.errors import DataError, InterruptedRunError, JobError, StoreErro
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Masking, Objective, Phase, Pretraining, Stage
-from bertology.train.pretrain.loop import pretrain
-from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
+from bertology.train.pretrain.loop import milestones, phase_at, pretrain, stage_at
 from bertology.train.pretrain.shards import Dealing, open_shards, prepare
 
 SMALL = Architecture(layers=2, heads=2, hidden=16, max_length=32, dropout=0.1)

@@ -9,8 +9,8 @@ import torch
 
 from bertology.train.fresh import Architecture, fresh_bert
 from bertology.train.pretrain.config import Objective, Stage
+from bertology.train.pretrain.loop import grown
 from bertology.train.pretrain.network import Network
-from bertology.train.pretrain.stacking import grown
 from bertology.train.pretrain.weights import Weights
 
 SIZE = Architecture(layers=2, heads=2, hidden=16, max_length=16, dropout=0.0)

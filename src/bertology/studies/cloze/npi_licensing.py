@@ -185,7 +185,7 @@ class NpiLicensing(Resampled):
         from bertology.annotated.sentence_vectors import sentence_vectors
         from bertology.annotated.states import word_states
         from bertology.model.weight_noise import shuffled_copy
-        from bertology.train.probes.held_out import held_out_leanings
+        from bertology.train.probes.ridge import held_out_leanings
 
         shown, reader = self.shown(corpus), encoder
         if part.startswith(_SHUFFLED):

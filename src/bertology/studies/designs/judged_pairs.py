@@ -82,7 +82,7 @@ def probe_scores(
     """
     import torch
 
-    from bertology.train.probes.folded_ridge import cross_fitted
+    from bertology.train.probes.ridge import cross_fitted
 
     fold, other = _folds(entities, seed), _folds(groups, seed)
     parts = [torch.from_numpy(np.flatnonzero(fold == f)).to(device) for f in range(FOLDS)]
@@ -136,7 +136,7 @@ def _group_means(labels: Floats, groups: Sequence[str], trains: NDArray[np.bool_
 def _features(states: NDArray[np.float16], device: torch.device) -> torch.Tensor:
     import torch
 
-    from bertology.train.probes.folded_ridge import standardised
+    from bertology.train.probes.ridge import standardised
 
     both = torch.from_numpy(states.astype(np.float32)).to(device)
     one, other = standardised(both[:, 0]), standardised(both[:, 1])

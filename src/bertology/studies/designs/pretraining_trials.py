@@ -29,7 +29,7 @@ from bertology.studies.designs.trials import (
     split_part,
 )
 from bertology.studies.study import Needs
-from bertology.train.pretrain.measures import TRIAL_MEASURES
+from bertology.train.pretrain.cost import TRIAL_MEASURES
 
 if TYPE_CHECKING:
     import numpy as np

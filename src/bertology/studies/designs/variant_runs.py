@@ -94,7 +94,7 @@ class Trained:
         from bertology.train.encoded import encode_once, task_of
         from bertology.train.evaluate import predict
         from bertology.train.fit import row_limit
-        from bertology.train.noisy_tokens import with_noise
+        from bertology.train.token_rows import with_noise
 
         tokens = self.job.encoder.tokenizer
         limit = row_limit(self.model, tokens, self.job.settings.max_length)

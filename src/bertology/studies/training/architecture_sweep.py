@@ -20,9 +20,13 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
 from bertology.studies.designs.trials import Runs, split_part
-from bertology.train.pretrain.cost import body_flops, body_parameters, matched_width
-from bertology.train.pretrain.curves import Curve
-from bertology.train.pretrain.measures import TRIAL_MEASURES
+from bertology.train.pretrain.cost import (
+    TRIAL_MEASURES,
+    Curve,
+    body_flops,
+    body_parameters,
+    matched_width,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,7 +29,6 @@ from bertology.train.written_options import options_of, separated
 __all__ = ["METHODS", "Method", "check_again", "check_sequence", "read_methods"]
 
 _OTHERS = {
-    "calibration",
     "card",
     "compressed",
     "compressing",

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from bertology.errors import ParameterError
+from bertology.model.compressed.input_ranges import watched_ranges
+from bertology.model.compressed.integer_product import Range
 from bertology.model.compressed.quantised import DYNAMIC, FIXED, RANGES, quantise
 from bertology.model.compressed.written import named_maps
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.compress.calibration import learn_ranges
 from bertology.train.compress.method import STORED, Method
 from bertology.train.compress.work import Work
+from bertology.train.encoded import encode
+from bertology.train.fit import row_limit
 
 _TABLE_ALONE = "the table of vectors is stored in 8 bits, all other weights are as they were"
+_TEXTS = 256  # after some tens of texts, the furthest inputs hardly move
+_ROWS = 32  # in one pass
 
 
 @dataclass(frozen=True)
@@ -58,3 +64,18 @@ class Int8(Method):
             return work.around(quantise(work.encoder.model, 8))
         ranges = learn_ranges(work) if self.ranges == FIXED else None
         return work.around(quantise(work.encoder.model, 8, activations=8, ranges=ranges))
+
+
+def learn_ranges(work: Work) -> dict[str, Range]:
+    """For each map, between which numbers its inputs lie; no text that scores the model is read."""
+    encoder, examples = work.encoder, work.choosing[:_TEXTS]
+    limit = row_limit(encoder.model, encoder.tokenizer, work.settings.max_length)
+    rows = encode(examples, encoder.tokenizer, limit)
+
+    def batches() -> Iterator[dict[str, Tensor]]:
+        for start in range(0, len(rows), _ROWS):
+            chosen = range(start, min(start + _ROWS, len(rows)))
+            yield rows.batch(list(chosen), encoder.device)[0]
+
+    work.say(f"ranges of inputs learnt from {len(rows):,} training examples")
+    return watched_ranges(encoder.model, batches())

@@ -18,7 +18,7 @@ from bertology.model.compressed.rehearsal import rehearsed
 from bertology.model.compressed.written import layer_of, named_maps
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.compress.calibration import learn_ranges
+from bertology.train.compress.int8 import learn_ranges
 from bertology.train.compress.int8_aware import Int8Aware
 from bertology.train.compress.method import EPOCHS, STORED, Method
 from bertology.train.compress.work import Work

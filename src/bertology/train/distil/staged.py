@@ -17,8 +17,7 @@ from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.memory import Memory
 from bertology.train.recorded import gains_by_recording
 from bertology.train.stage_watch import losses_only
-from bertology.train.stages import after_stage
-from bertology.train.ways.way import Lesson, Way
+from bertology.train.ways.way import Lesson, Way, after_stage
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,8 @@ from bertology.train.memory import Memory
 from bertology.train.protocols import Tokenizer
 from bertology.train.recorded import quick_products
 from bertology.train.stage_watch import StageWatch, losses_only
-from bertology.train.stages import after_stage
 from bertology.train.ways.masked_lm import hidden_tokens
-from bertology.train.ways.way import Lesson, Pass
+from bertology.train.ways.way import Lesson, Pass, after_stage
 
 _TASK = Task("text", "classification", ("text",), ("accuracy",))
 

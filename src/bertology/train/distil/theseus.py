@@ -25,8 +25,7 @@ from bertology.parameters import parameter
 from bertology.train.distil.seen import Needs
 from bertology.train.distil.soft_labels import Distilled
 from bertology.train.distil.staged import learn_first
-from bertology.train.stages import after_stage
-from bertology.train.ways.way import Lesson
+from bertology.train.ways.way import Lesson, after_stage
 
 
 @dataclass(frozen=True)

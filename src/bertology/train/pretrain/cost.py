@@ -1,4 +1,4 @@
-"""What a BERT costs: parameters and floating-point operations, by formula.
+"""What a BERT costs, by formula, and what it has learnt for that: its curve and its measures.
 
 One layer of width h, whose inner layer is 4 h wide:
 
@@ -14,7 +14,23 @@ softmaxes are left out of the operations, as is usual.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.train.pretrain.log import LogEntry
+
+TRIAL_MEASURES = {
+    "mlm_loss": "held-out loss of masked tokens (nats)",
+    "mlm_accuracy": "masked-token accuracy (%)",
+    "pair_accuracy": "minimal pairs (%)",
+    "task_score": "fine-tuned score (%)",
+}
+"""By name, as they are called in figures; losses are in nats, all others are fractions."""
+Floats = NDArray[np.float64]
 
 
 def body_parameters(layers: int, hidden: int) -> int:
@@ -45,3 +61,28 @@ def matched_width(cost: Callable[[int], float], wanted: float, *, heads: int) ->
     while cost(width + heads) <= wanted:
         width += heads
     return min((width, width + heads), key=lambda w: abs(cost(w) - wanted))
+
+
+class Curve(NamedTuple):
+    """Where a run was evaluated: the update, the seconds of training, and the held-out loss."""
+
+    step: Floats
+    seconds: Floats
+    loss: Floats
+
+    @classmethod
+    def of_log(cls, log: Sequence[LogEntry]) -> Curve:
+        """From what `pretrain` logs."""
+        seen = [(e["step"], e["seconds"], e["scores"]["mlm_loss"]) for e in log if e.get("scores")]
+        return cls(*np.array(seen, dtype=np.float64).T)
+
+    def reaches(self, loss: float) -> tuple[float, float]:
+        """The update and the second at which it does, between evaluations; NaN if it never does."""
+        under = np.flatnonzero(self.loss <= loss)
+        if not under.size:
+            return math.nan, math.nan
+        i = int(under[0])
+        back = (loss - self.loss[i]) / (self.loss[i - 1] - self.loss[i]) if i else 0.0
+        at = np.arange(len(self.loss))
+        step, seconds = (float(np.interp(i - back, at, c)) for c in (self.step, self.seconds))
+        return step, seconds

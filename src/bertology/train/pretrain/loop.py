@@ -4,39 +4,45 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from bertology.errors import InterruptedRunError, JobError, StoreError
 from bertology.train.checkpoint import check_folder, save_checkpoint
+from bertology.train.fresh import seeded
 from bertology.train.optimizers import learning_rate_factor
 from bertology.train.pretrain import state
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.config import Phase, Pretraining
+from bertology.train.pretrain.config import Phase, Pretraining, Stage
 from bertology.train.pretrain.evaluate import check_held_out, held_out
 from bertology.train.pretrain.feed import Feed, FeedPosition, Library
 from bertology.train.pretrain.keeping import bert_of, model_of, run_record, tokenizer_of
 from bertology.train.pretrain.log import LogEntry, StepReport, parse_entry
+from bertology.train.pretrain.losses import LossOutcome
 from bertology.train.pretrain.masking import MaskableVocabulary
-from bertology.train.pretrain.meter import Meter
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.pairings import find_pairing
-from bertology.train.pretrain.passes import Passes
+from bertology.train.pretrain.passes import Passes, Updates
 from bertology.train.pretrain.processes import Processes, joined
-from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
 from bertology.train.pretrain.shards import Shards
-from bertology.train.pretrain.stacking import grown
 from bertology.train.pretrain.start import start_from
 from bertology.train.pretrain.stopping import StopVote, stoppable
-from bertology.train.pretrain.updates import Updates
 from bertology.train.pretrain.weights import Weights
 from bertology.train.protocols import PretrainingBert, Tokenizer
 from bertology.train.records import TrainingRecord
-from bertology.train.seeded import seeded
+
+T = TypeVar("T")
+_LAYER = re.compile(r"^(.*\bencoder\.layer\.)(\d+)(\..*)$")
 
 
 @dataclass(frozen=True)
@@ -384,3 +390,93 @@ def _writing(file: Path) -> Iterator[Path]:
             f"{file} cannot be written: {error.strerror or error}.",
             hint="Make room on the disk; the same command continues from the last state.",
         ) from error
+
+
+def phase_at(recipe: Pretraining, step: int) -> Phase:
+    """The phase that the update after `step` others belongs to."""
+    ends = [round(share * recipe.steps) for share in accumulate(p.share for p in recipe.phases)]
+    ends[-1] = recipe.steps
+    return next(
+        (p for p, end in zip(recipe.phases, ends, strict=True) if step < end), recipe.phases[-1]
+    )
+
+
+def stage_at(stages: tuple[Stage, ...], step: int, total: int, chance: Chance) -> int:
+    """Which stage has its turn: by chance, among those that have joined, by their weights."""
+    joined = [i for i, s in enumerate(stages) if s.begins * total <= step]
+    if len(joined) == 1:
+        return joined[0]
+    weights = np.array([stages[i].weight for i in joined])
+    draw = np.random.default_rng(abs(chance("stage", step).key))
+    return int(draw.choice(joined, p=weights / weights.sum()))
+
+
+def milestones(steps: int, count: int) -> list[int]:
+    """`count` steps, two to a tenfold, counted back from the last; the first is 0."""
+    if count == 0:
+        return []
+    later = {max(1, round(steps * 10 ** (-k / 2))) for k in range(count - 1)}
+    return sorted({0, *later})
+
+
+def grown(values: Mapping[str, T], *, layers: int, to: int) -> dict[str, T]:
+    """Values by name for `to` layers from those for `layers`: layer i is a copy of i mod `layers`.
+
+    Progressive stacking (Gong et al., 2019): attention in higher layers resembles that in lower
+    ones, so a stack of copies is a better start than random weights, and shallow steps are cheap.
+    Serves weights and an optimizer's memory of them alike. A generator beside the model (its
+    names begin with `losses.`) stays as deep as it is.
+    """
+    deeper: dict[str, T] = {}
+    for name, value in values.items():
+        found = None if name.startswith("losses.") else _LAYER.match(name)
+        if found is None:
+            deeper[name] = value
+            continue
+        before, number, after = found.groups()
+        for layer in range(int(number), to, layers):
+            deeper[f"{before}{layer}{after}"] = value
+    return deeper
+
+
+@dataclass
+class Meter:
+    """Sums since the last report. They stay on the device: reading one would make it wait."""
+
+    sums: dict[str, Tensor] = field(default_factory=dict)  # loss, updates, correct, count
+    tokens: int = 0
+    norm: Tensor | None = None
+    began: float = 0.0
+
+    def start(self, device: torch.device) -> None:
+        """Set all sums to zero and start the clock."""
+        self.sums, self.tokens = {}, 0
+        _settle(device)
+        self.began = time.perf_counter()
+
+    def add(self, outcomes: Mapping[str, LossOutcome], tokens: int) -> None:
+        """Add the losses of one part of a batch."""
+        self.tokens += tokens
+        for name, o in outcomes.items():
+            numbers = torch.stack([o.loss.detach().float(), o.correct.float(), o.count.float()])
+            numbers = torch.cat([numbers, torch.ones_like(numbers[:1])])
+            self.sums[name] = self.sums[name] + numbers if name in self.sums else numbers
+
+    def read(
+        self, device: torch.device
+    ) -> tuple[float, float, dict[str, float], dict[str, float], float]:
+        """Seconds, tokens per second, losses, accuracies, the last norm of the gradient."""
+        _settle(device)
+        seconds = time.perf_counter() - self.began
+        losses, accuracies = {}, {}
+        for name, sums in self.sums.items():
+            loss, correct, count, updates = sums.tolist()
+            losses[name] = loss / updates
+            accuracies[name] = correct / max(count, 1)
+        norm = float(self.norm) if self.norm is not None else 0.0
+        return seconds, self.tokens / max(seconds, 1e-9), losses, accuracies, norm
+
+
+def _settle(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -23,10 +23,9 @@ from bertology.annotated.probe_questions import Question
 from bertology.annotated.states import States
 from bertology.train.probes.attentive import AttentiveProbes, attended
 from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
-from bertology.train.probes.hidden import HiddenProbes
 from bertology.train.probes.linear import LinearProbes, descended
 from bertology.train.probes.penalties import DECAYS, PRECISIONS, Train, fitted, kept_up
-from bertology.train.probes.stepwise import StepwiseProbes, trained
+from bertology.train.probes.stepwise import HiddenProbes, StepwiseProbes, trained
 from bertology.train.probes.streams import StateStream, equal_batches
 
 Ints = NDArray[np.int64]

@@ -1,19 +1,37 @@
-"""Ridge regression of a number on the states of all layers at once, in closed form.
+"""Ridge regression in closed form, and which penalty on large weights it has.
 
-Features are scaled to a spread of one on what is learnt from. The penalty is that of a mean: of
-scikit-learn's Ridge, `alpha` is n times as much. Each layer gets the penalty that errs least on
-other rows (dev).
+`fit_ridge`: a number from the states of all layers at once. Features are scaled to a spread of one
+on what is learnt from. The penalty is that of a mean: of scikit-learn's Ridge, `alpha` is n times
+as much. Each layer gets the penalty that errs least on other rows (dev).
+
+`cross_fitted`: one layer, and every part is scored by a probe of the others. How strong the penalty
+is, and so which of several layers tells most, is decided on one further part that was not seen
+either. Products of features are added up once for each part, so that all probes of a layer cost
+little more than one.
+
+`held_out_leanings`: yes-or-no questions, each answered by probes that saw nothing of its fold.
+Which examples are a fold is the question's own matter: some paradigms, or all of one environment,
+so that what is asked there was never seen. Probes are ridge classifiers: least squares on yes (1)
+and no (-1) with a penalty on large weights, as scikit-learn's `RidgeClassifier`. Their answers to
+examples that did not train are exact and need one inversion for each layer, however many folds and
+questions there are: what a fold's own answers pulled is taken out again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 PENALTIES = tuple(10.0**power for power in range(-5, 4))
 _FLAT = 1e-6  # a feature with less spread is constant
+PENALTY = 40.0
+FOLD_PENALTIES = (0.01, 0.1, 1.0, 10.0)
+"""For each example, in units of a feature's variance."""
 
 
 @dataclass(frozen=True)
@@ -57,3 +75,107 @@ def fit_ridge(
     layers = torch.arange(len(best), device=x.device)
     weights = vectors @ axes[layers, :, best][..., None]
     return RidgeLayers(mean, spread, weights, intercept, penalties[best], errors[layers, best])
+
+
+def held_out_leanings(
+    vectors: NDArray[np.float32], labels: NDArray[np.int64], folds: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """(questions, layers, N): what probes lean to where they did not train; above 0 is yes.
+
+    `vectors` are (layers, N, width); `labels` (N, questions) are 1 for yes and 0 for no; `folds`
+    (N, questions) are numbers from 0, negative for examples that are not scored. NaN where nothing
+    is scored, or where the rest has one answer only.
+    """
+    layers, n, _ = vectors.shape
+    found = np.full((labels.shape[1], layers, n), np.nan, np.float32)
+    truth = 2.0 * labels - 1
+    for layer, states in enumerate(vectors):
+        given, fit = _fitted(states.astype(np.float64))  # (N, D + 1), (D + 1, N)
+        pulled = given @ (fit @ truth)
+        for question in range(labels.shape[1]):
+            for fold in np.unique(folds[:, question]):
+                here = folds[:, question] == fold
+                if fold < 0 or len(np.unique(labels[~here, question])) < 2:
+                    continue
+                own = given[here] @ fit[:, here]
+                missed = (truth - pulled)[here, question]
+                without = np.linalg.solve(np.eye(len(own)) - own, missed)
+                found[question, layer, here] = truth[here, question] - without
+    return found
+
+
+def _fitted(states: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Standardised states with a constant, and the weights (D + 1, N) by which answers fit."""
+    spread = states.std(axis=0)
+    standard = (states - states.mean(axis=0)) / np.where(spread > 1e-6, spread, 1.0)
+    given = np.column_stack([standard, np.ones(len(states))])
+    penalty = np.full(given.shape[1], PENALTY)
+    penalty[-1] = 0.0  # the constant is free
+    return given, np.linalg.solve(given.T @ given + np.diag(penalty), given.T)
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Scores of all examples, and how much of the labels' variance each fold's inner probe told."""
+
+    scores: NDArray[np.float64]  # (N,)
+    inner: NDArray[np.float64]  # (N,) of the part on which the penalty was chosen, by its probe
+    told: NDArray[np.float64]  # (folds,) share of the variance, of the inner part
+
+
+def standardised(features: Tensor) -> Tensor:
+    """(N, d) with mean 0 and variance 1; what does not vary is 0."""
+    away = features - features.mean(dim=0)
+    spread = away.std(dim=0, unbiased=False)
+    return away / torch.where(spread > 1e-6 * spread.max().clamp_min(1e-30), spread, torch.inf)
+
+
+def cross_fitted(
+    features: Tensor,
+    labels: Tensor,
+    parts: Sequence[Tensor],
+    *,
+    trains: Tensor | None = None,
+    penalties: Sequence[float] = FOLD_PENALTIES,
+) -> Ridge:
+    """Of features (N, d) and labels (N, folds), which may differ by the fold that is left out.
+
+    `parts` are the examples of each fold; the fold after the one that is scored chooses the
+    penalty. `trains` (N,): what may train or choose; all are scored.
+    """
+    usable = torch.ones(len(features), dtype=torch.bool, device=features.device)
+    usable = usable if trains is None else trains
+    taught = [at[usable[at]] for at in parts]
+    products = [features[at].T @ features[at] for at in taught]  # (d, d) each
+    whole = torch.stack(products).sum(dim=0)
+    scores, inner = (np.full(len(features), np.nan) for _ in range(2))
+    told = np.zeros(len(parts))
+    every = torch.arange(len(features), device=features.device)
+    for fold, test in enumerate(parts):
+        chosen = (fold + 1) % len(parts)
+        y = labels[:, fold]
+        seen = usable & ~torch.isin(every, test)
+        training = every[seen & ~torch.isin(every, taught[chosen])]
+        inner_products = whole - products[fold] - products[chosen]
+        tried = torch.stack(
+            [_said(features, y, training, inner_products, c, taught[chosen]) for c in penalties]
+        )
+        errors = ((tried - y[taught[chosen]]) ** 2).mean(dim=1)
+        best = int(errors.argmin())
+        spread = y[taught[chosen]].var(unbiased=False).clamp_min(1e-12)
+        told[fold] = 1 - float(errors[best] / spread)
+        inner[taught[chosen].cpu().numpy()] = tried[best].cpu().double().numpy()
+        own = _said(features, y, every[seen], whole - products[fold], penalties[best], test)
+        scores[test.cpu().numpy()] = own.cpu().double().numpy()
+    return Ridge(scores, inner, told)
+
+
+def _said(
+    features: Tensor, labels: Tensor, training: Tensor, products: Tensor, penalty: float, of: Tensor
+) -> Tensor:
+    """Scores of some examples by the probe of others, whose products are known."""
+    mean = labels[training].mean()
+    pulled = features[training].T @ (labels[training] - mean)
+    ridge = products + penalty * len(training) * torch.eye(len(products), device=products.device)
+    weights = torch.cholesky_solve(pulled[:, None], torch.linalg.cholesky(ridge))[:, 0]
+    return mean + features[of] @ weights

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertology.train.probes.folded_ridge import cross_fitted, standardised
+from bertology.train.probes.ridge import cross_fitted, standardised
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

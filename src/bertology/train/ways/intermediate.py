@@ -19,9 +19,8 @@ from bertology.train.encoded import CHOICE, learnable, task_of
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.memory import Memory
 from bertology.train.recorded import gains_by_recording
-from bertology.train.stages import after_stage
 from bertology.train.starts import STARTS, begin, default_rate
-from bertology.train.ways.way import Lesson, Way
+from bertology.train.ways.way import Lesson, Way, after_stage
 
 _SCORED = 500  # examples of the other task that show whether it was learnt
 

@@ -16,9 +16,8 @@ from bertology.parameters import parameter
 from bertology.train.encoded import encode_once
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.protocols import Tokenizer
-from bertology.train.stages import after_stage
 from bertology.train.token_rows import Encoded
-from bertology.train.ways.way import Lesson, Way
+from bertology.train.ways.way import Lesson, Way, after_stage
 
 _WARMUP, _DECAY, _CLIP = 0.1, 0.01, 1.0  # as in fine-tuning
 _MASKED, _KEPT = 0.8, 0.1  # of the chosen tokens; the rest becomes any token

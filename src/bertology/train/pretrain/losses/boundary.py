@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, outcome_of
-from bertology.train.pretrain.losses.first_weights import draw
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, draw, outcome_of
 from bertology.train.pretrain.losses.masked import at_positions
 from bertology.train.pretrain.masking import Hidden
 from bertology.train.protocols import PretrainingBert

@@ -10,8 +10,7 @@ from torch.nn import functional
 
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, outcome_of
-from bertology.train.pretrain.losses.first_weights import draw
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, draw, outcome_of
 from bertology.train.pretrain.losses.masked import at_positions
 from bertology.train.protocols import MaskedBert, PretrainingBert
 
