@@ -14,7 +14,7 @@ import xarray as xr
 import planted_links
 import tiny
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.readers.numersense import NUMBER_WORDS
+from bertology.data.readers.clozes import NUMBER_WORDS
 from bertology.errors import DataError
 from bertology.model.encoder import Encoder
 from bertology.results.provenance import Provenance

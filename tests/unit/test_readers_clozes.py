@@ -11,7 +11,7 @@ import pytest
 
 from bertology.data import Field, load_corpus
 from bertology.data.clozes import sentences_of, with_mask
-from bertology.data.readers import READERS, lama, lm_diagnostics, npi, numersense, olmpics
+from bertology.data.readers import READERS, clozes, lama
 from bertology.errors import BertologyError, DataError, ParameterError
 
 
@@ -171,7 +171,7 @@ def test_diagnostics(tmp_path: Path) -> None:
         " | constraint",
         "0 | Checkmate. | She was good at | chess | monopoly | football | H",
     )
-    (example,) = lm_diagnostics.read(cprag)
+    (example,) = clozes.read_lm_diagnostics(cprag)
     assert example.text == "Checkmate. She was good at [MASK]."
     assert example.get("candidates") == ("chess", "monopoly", "football")
     assert example.get("condition") == "high"
@@ -181,7 +181,7 @@ def test_diagnostics(tmp_path: Path) -> None:
         "61-b | which waitress the customer had  | met|seen | 0.1 | served | 0 | 0",
         "61-a | which customer the waitress had  | served | 0.6 | served | 0.6 | 0.5",
     )
-    reversed_, canonical = lm_diagnostics.read(role)
+    reversed_, canonical = clozes.read_lm_diagnostics(role)
     assert reversed_.text == "which waitress the customer had [MASK]."
     assert (reversed_.get("condition"), canonical.get("condition")) == ("reversed", "canonical")
     assert reversed_.get("answer") == ["met", "seen"]
@@ -192,7 +192,7 @@ def test_diagnostics(tmp_path: Path) -> None:
         "item | context_aff | context_neg | target_aff | target_neg",
         "2 | An ant is (a|an) | An ant is not (a|an) | insect | vegetable",
     )
-    yes, no = lm_diagnostics.read(neg)
+    yes, no = clozes.read_lm_diagnostics(neg)
     assert (yes.text, no.text) == ("An ant is an [MASK].", "An ant is not a [MASK].")
     assert no.get("candidates") == ("vegetable", "insect")
     assert no.get("candidate_texts")[1] == "An ant is not an [MASK]."
@@ -201,32 +201,32 @@ def test_diagnostics(tmp_path: Path) -> None:
 def test_wrong_diagnostics(tmp_path: Path) -> None:
     other = table(tmp_path / "other.tsv", "item", "1")
     with pytest.raises(DataError, match=r"other\.tsv is none of the diagnostics"):
-        lm_diagnostics.read(other)
+        clozes.read_lm_diagnostics(other)
     role = tmp_path / "ROLE-88.tsv"
     with pytest.raises(DataError, match=r"has no column 'context'"):
-        lm_diagnostics.read(table(role, "item | expected", "1 | x"))
+        clozes.read_lm_diagnostics(table(role, "item | expected", "1 | x"))
     header = "item | context | expected | exp_cloze | target | tgt_cloze"
     with pytest.raises(DataError, match=r"a header and no rows"):
-        lm_diagnostics.read(table(role, header))
+        clozes.read_lm_diagnostics(table(role, header))
     with pytest.raises(DataError, match=r"line 2: item must be a or b, not 'c'"):
-        lm_diagnostics.read(table(role, header, "1-c | x | y | 0 | y | 0"))
+        clozes.read_lm_diagnostics(table(role, header, "1-c | x | y | 0 | y | 0"))
     with pytest.raises(DataError, match=r"line 2: a share of people .* not 'many'"):
-        lm_diagnostics.read(table(role, header, "1-a | x | y | many | y | 0"))
+        clozes.read_lm_diagnostics(table(role, header, "1-a | x | y | many | y | 0"))
     with pytest.raises(DataError, match=r"line 2: 2 cells where 6 columns"):
-        lm_diagnostics.read(table(role, header, "1-a | x"))
+        clozes.read_lm_diagnostics(table(role, header, "1-a | x"))
 
 
 def test_numersense(tmp_path: Path) -> None:
     file = table(tmp_path / "train.masked.tsv", "a bird has <mask> legs. | two")
-    (example,) = numersense.read(file)
+    (example,) = clozes.read_numersense(file)
     assert (example.text, example.get("answer")) == ("a bird has [MASK] legs.", ["two"])
     assert len(example.get("candidates")) == 12
     with pytest.raises(DataError, match=r"line 1: 'twelve' is not among the answers"):
-        numersense.read(table(file, "a <mask> | twelve"))
+        clozes.read_numersense(table(file, "a <mask> | twelve"))
     with pytest.raises(DataError, match=r"line 1: a sentence and its number"):
-        numersense.read(table(file, "a <mask>"))
+        clozes.read_numersense(table(file, "a <mask>"))
     with pytest.raises(DataError, match=r"line 1: 'a' has no blanks"):
-        numersense.read(table(file, "a | two"))
+        clozes.read_numersense(table(file, "a | two"))
 
 
 def test_olmpics(tmp_path: Path) -> None:
@@ -234,14 +234,14 @@ def test_olmpics(tmp_path: Path) -> None:
     question = {"stem": "He is [MASK] than her .", "choices": choices}
     file = tmp_path / "age_comparison" / "x_dev.jsonl"
     lines(file, [{"id": "q", "question": question, "answerKey": "B"}])
-    (example,) = olmpics.read(file)
+    (example,) = clozes.read_olmpics(file)
     assert example.get("answer") == ["older"]
     assert example.get("candidates") == ("younger", "older")
     assert example.get("group") == "age_comparison"
     with pytest.raises(DataError, match=r"line 1: the answer 'C' is not among the choices"):
-        olmpics.read(lines(file, [{"question": question, "answerKey": "C"}]))
+        clozes.read_olmpics(lines(file, [{"question": question, "answerKey": "C"}]))
     with pytest.raises(DataError, match=r"line 1 is not of oLMpics' form"):
-        olmpics.read(lines(file, [{"stem": "x"}]))
+        clozes.read_olmpics(lines(file, [{"stem": "x"}]))
 
 
 NPI = "environment | npi | licensor | scope | npi_present | paradigm | acceptability | sentence"
@@ -253,12 +253,12 @@ def test_polarity_items(tmp_path: Path) -> None:
         "only | any | 0 | 1 | 1 | 7 | 0 | Then she saw any bird.",
         "only | any | 1 | 0 | 1 | 7 | 0 | Any bird saw only her.",
     )
-    sentences = npi.read(table(tmp_path / "examples.tsv", NPI, *rows))
+    sentences = clozes.read_npi(table(tmp_path / "examples.tsv", NPI, *rows))
     assert [e.label for e in sentences] == [1, 0, 0]
     assert sentences[1].get("sentence_labels") == {
         "licensor": "no", "scope": "yes", "npi_present": "yes",
     }  # fmt: skip
-    pairs = npi.read(table(tmp_path / "examples_within_paradigm.tsv", NPI, *rows))
+    pairs = clozes.read_npi(table(tmp_path / "examples_within_paradigm.tsv", NPI, *rows))
     assert [(e.text, e.get("contrast"), e.get("condition")) for e in pairs] == [
         ("Only she saw any bird.", "Then she saw any bird.", "without licensor"),
         ("Only she saw any bird.", "Any bird saw only her.", "outside scope"),
@@ -267,7 +267,7 @@ def test_polarity_items(tmp_path: Path) -> None:
         "negation | atall | 1 | 1 | 1 | 7 | 1 | No dog ran at all.",
         "determiner_negation_biclausal | atall | 0 | 1 | 1 | 7 | 0 | Some dog ran at all.",
     )
-    whole = npi.read_paradigms(table(tmp_path / "examples.tsv", NPI, *halves))
+    whole = clozes.read_npi_paradigms(table(tmp_path / "examples.tsv", NPI, *halves))
     assert {(e.get("group"), e.get("item"), e.annotations["npi"]) for e in whole} == {
         ("determiner negation", "determiner_negation_biclausal/at all/7", "at all")
     }
@@ -279,17 +279,19 @@ def test_polarity_items(tmp_path: Path) -> None:
         f"2 | {condition} | Only she saw any bird. | 5 | 1 | 1",
         f"3 | {condition} | Only she saw any bird. | 1 | 1 | 0",
     )
-    (rated,) = npi.read(ratings)
+    (rated,) = clozes.read_npi(ratings)
     assert (rated.label, rated.get("ratings"), rated.get("group")) == (5.5, 2, "only")
     beginnings = table(
         tmp_path / "monotonicity_probing_sample.tsv",
         "orig_sen_idx | sen | counter_sen | token | full_npi | env | labels",
         "3 | Some men have  | No men have  | ever | ever | quantifier | upward",
     )
-    (cut,) = npi.read(beginnings)
+    (cut,) = clozes.read_npi(beginnings)
     assert (cut.text, cut.get("contrast")) == ("No men have [MASK]", "Some men have [MASK]")
     with pytest.raises(DataError, match=r"line 2: licensor must be 0 or 1"):
-        npi.read(table(tmp_path / "examples.tsv", NPI, rows[0].replace("any | 1", "any | 2")))
+        clozes.read_npi(
+            table(tmp_path / "examples.tsv", NPI, rows[0].replace("any | 1", "any | 2"))
+        )
 
 
 def test_candidates_in_tables_of_ones_own(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from bertology.data import Field, load_corpus
 from bertology.data.corpus import Example
-from bertology.data.readers import conll, corefud, gap, winobias, wsc
+from bertology.data.readers.conllu import read_corefud
+from bertology.data.readers.coreference import read_gap, read_winobias, read_wsc
+from bertology.data.readers.ontonotes import read_conll
 from bertology.errors import DataError
 
 TASK = """\
@@ -114,7 +116,7 @@ def test_three_columns_and_words_that_are_not_there(tmp_path: Path) -> None:
 )
 def test_wrong_columns_are_refused(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(DataError, match=message.replace("(", r"\(").replace(")", r"\)")):
-        conll.read(write(tmp_path / "x.conll", f"{line}\n"))
+        read_conll(write(tmp_path / "x.conll", f"{line}\n"))
 
 
 def test_entities_of_documents_with_their_trees(tmp_path: Path) -> None:
@@ -130,13 +132,13 @@ def test_entities_of_documents_with_their_trees(tmp_path: Path) -> None:
         line.rsplit("\t", 1)[0] + "\t_" if "\t" in line else line for line in ENTITIES.split("\n")
     )
     with pytest.raises(DataError, match=r"annotates no coreference"):
-        corefud.read(write(path, bare))
+        read_corefud(write(path, bare))
     with pytest.raises(DataError, match=r"sentence at line 10.*'e9' ends here"):
-        corefud.read(
+        read_corefud(
             write(path, ENTITIES.replace("Entity=(e1-person-1)\n2\tran", "Entity=e9)\n2\tran"))
         )
     with pytest.raises(DataError, match=r"does not tell where"):
-        corefud.read(write(path, ENTITIES.replace("(e1-person-1)", "e1")))
+        read_corefud(write(path, ENTITIES.replace("(e1-person-1)", "e1")))
 
 
 def _gap(tmp_path: Path, **changed: str) -> Path:
@@ -148,14 +150,14 @@ def test_gap(tmp_path: Path) -> None:
     (example,) = load_corpus(_gap(tmp_path), reader="gap")
     assert spelled(example) == [["Ann", "she"], ["Bea"]]
     assert (example.id, example.get("group")) == ("test-1", "feminine")
-    (neither,) = gap.read(_gap(tmp_path, **{"A-coref": "FALSE"}))
+    (neither,) = read_gap(_gap(tmp_path, **{"A-coref": "FALSE"}))
     assert spelled(neither) == [["she"], ["Ann"], ["Bea"]]
     wrong = {"A-coref": "MAYBE", "A-offset": "x", "B-offset": "999", "Pronoun": "he", "A": " "}
     for name, value in wrong.items():
         with pytest.raises(DataError, match=r"gap\.tsv, line 2: "):
-            gap.read(_gap(tmp_path, **{name: value}))
+            read_gap(_gap(tmp_path, **{name: value}))
     with pytest.raises(DataError, match=r"is no GAP file"):
-        gap.read(write(tmp_path / "x.tsv", "a\tb\n"))
+        read_gap(write(tmp_path / "x.tsv", "a\tb\n"))
 
 
 def test_winobias(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_winobias(tmp_path: Path) -> None:
     assert example.get("group") == "pro_stereotyped_type2"
     for wrong in ("[The cook slept.", "The [cook]] slept.", "[The cook] slept.", "[] [a] [b]"):
         with pytest.raises(DataError, match=r"type2\.txt\.dev, line 1: "):
-            winobias.read(write(path, wrong))
+            read_winobias(write(path, wrong))
 
 
 def test_winograd_schemas(tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_winograd_schemas(tmp_path: Path) -> None:
     }  # fmt: skip
     for content in wrong.values():
         with pytest.raises(DataError, match=r"WSCollection\.xml"):
-            wsc.read(write(path, content))
+            read_wsc(write(path, content))
 
 
 def _super_glue(tmp_path: Path, *rows: dict[str, Any]) -> Path:
@@ -194,7 +196,7 @@ def test_super_glues_rows_of_one_pronoun_are_one_example(tmp_path: Path) -> None
     right = {"text": text, "target": {"span1_index": 0, "span1_text": "Mr. Smith", **he},
              "label": True}  # fmt: skip
     wrong = {"text": text, "target": {"span1_index": 3, "span1_text": "Ann", **he}, "label": False}
-    (example,) = wsc.read(_super_glue(tmp_path, right, wrong))
+    (example,) = read_wsc(_super_glue(tmp_path, right, wrong))
     assert spelled(example) == [["Mr. Smith", "he"], ["Ann"]]
     spoilt: list[dict[str, Any]] = [
         {**right, "label": None}, {**right, "text": 1}, {**right, "target": []},
@@ -203,7 +205,7 @@ def test_super_glues_rows_of_one_pronoun_are_one_example(tmp_path: Path) -> None
     ]  # fmt: skip
     for row in spoilt:
         with pytest.raises(DataError, match=r"val\.jsonl, line 1: "):
-            wsc.read(_super_glue(tmp_path, row))
+            read_wsc(_super_glue(tmp_path, row))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bertology.data.readers import med, physical_commonsense, verb_physics
+from bertology.data.readers.judged_pairs import (
+    read_med,
+    read_physical_commonsense,
+    read_verb_physics,
+)
 from bertology.data.readers.request import MissingSplitError, Request
 from bertology.errors import DataError, UnknownNameError
 
@@ -16,26 +20,26 @@ def test_med(tmp_path: Path) -> None:
     header = "index\tgenre\tsentence1\tsentence2\tgold_label\n"
     row = "1\tpaper:FraCaS:downward_monotone:npi\tNo dog ran.\tNo poodle ran.\tentailment\n"
     file.write_text(header + row + row.replace("1\t", "2\t").replace("entailment", "neutral"))
-    first, second = med.read(file)
+    first, second = read_med(file)
     assert (first.label, second.label) == (0, 1)
     assert (first.get("group"), first.get("phenomena")) == ("downward", ("FraCaS", "npi"))
     file.write_text(header + row.replace("downward_monotone", "sideways"))
     with pytest.raises(DataError, match=r"line 2: one direction and a label are wanted"):
-        med.read(file)
+        read_med(file)
 
 
 def test_verb_physics(tmp_path: Path) -> None:
     file = tmp_path / "train.csv"
     header = ",obj1,obj2,size-maj,weight-maj,strength-maj,rigidness-maj,speed-maj\n"
     file.write_text(header + "0,person,dress,1,0,-1,-42,-42\n")
-    corpus = verb_physics.read(file)
+    corpus = read_verb_physics(file)
     assert [(e.get("group"), e.label) for e in corpus] == [
         ("size", 2), ("weight", 1), ("strength", 0),
     ]  # fmt: skip
     assert corpus[0].texts == ("person", "dress")
     file.write_text(header + "0,person,dress,7,0,-1,-42,-42\n")
     with pytest.raises(DataError, match=r"line 2: size-maj must be"):
-        verb_physics.read(file)
+        read_verb_physics(file)
 
 
 @pytest.fixture
@@ -71,7 +75,7 @@ def objects(tmp_path: Path) -> Path:
 
 def labels(folder: Path, relation: str, split: str = "all") -> dict[str, int | float | None]:
     request = Request("pc", split, options={"relation": relation})
-    found = {e.id: e.label for e in physical_commonsense.read(folder, request)}
+    found = {e.id: e.label for e in read_physical_commonsense(folder, request)}
     # The relation is part of the name: "adjust" is what things are for, and has properties.
     return {name.removeprefix(f"{relation}/"): label for name, label in found.items()}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertology.data.readers import e_snli, eraser
+from bertology.data.readers.rationales import read_e_snli, read_eraser
 from bertology.data.readers.request import MissingSplitError, Request
 from bertology.errors import DataError
 
@@ -24,7 +24,7 @@ def eraser_file(folder: Path, **more: object) -> Path:
 
 
 def test_eraser(tmp_path: Path) -> None:
-    first, second = eraser.read(eraser_file(tmp_path))
+    first, second = read_eraser(eraser_file(tmp_path))
     assert (first.label, second.label) == (0, 1)
     assert first.text == "a dull film . not worth it ."
     assert first.get("rationales") == [[1, 2]]
@@ -36,7 +36,7 @@ def test_eraser(tmp_path: Path) -> None:
 def test_evidence_without_a_word_is_none(tmp_path: Path) -> None:
     """As in the published test split of the film reviews."""
     spans = [{"docid": "a.txt", "start_token": at, "end_token": 4} for at in (3, 4)]
-    first, _ = eraser.read(eraser_file(tmp_path, evidences=[spans]))
+    first, _ = read_eraser(eraser_file(tmp_path, evidences=[spans]))
     assert first.get("rationales") == [[3, 4]]
 
 
@@ -51,7 +51,7 @@ def test_evidence_without_a_word_is_none(tmp_path: Path) -> None:
 )
 def test_broken_evidence_is_refused(tmp_path: Path, more: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        eraser.read(eraser_file(tmp_path, **more))
+        read_eraser(eraser_file(tmp_path, **more))
 
 
 def test_e_snli_highlights(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_e_snli_highlights(tmp_path: Path) -> None:
     file = tmp_path / "esnli_dev.csv"
     file.write_text(header + row)
     for source in (file, tmp_path):
-        (one,) = e_snli.read(source, Request("e-snli", "validation"))
+        (one,) = read_e_snli(source, Request("e-snli", "validation"))
         assert one.texts == ("A dog ran.", "It sat.")
         assert one.label == 2
         assert one.get("rationales") == [[1, 2], [2, 3], [4, 5]]
@@ -71,7 +71,7 @@ def test_e_snli_highlights(tmp_path: Path) -> None:
         assert " ".join(one.texts)[start:end] == "sat."
     file.write_text(header + row.replace("A dog *ran.*", "A *ran.*"))
     with pytest.raises(DataError, match="the same words of sentence 1"):
-        e_snli.read(file)
+        read_e_snli(file)
 
 
 def test_e_snli_explanations(tmp_path: Path) -> None:
@@ -84,11 +84,11 @@ def test_e_snli_explanations(tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    (one,) = e_snli.read(tmp_path, Request("e-snli", "validation"))
+    (one,) = read_e_snli(tmp_path, Request("e-snli", "validation"))
     words = one.get("words")
     assert [words[a] for a, _ in one.get("rationales")] == ["man", "selling", "woman", "coffee"]
     (tmp_path / "labels.dev").write_text("contradiction\nneutral\n")
     with pytest.raises(DataError, match="as many lines each"):
-        e_snli.read(tmp_path)
+        read_e_snli(tmp_path)
     with pytest.raises(MissingSplitError, match=r"neither esnli_test\.csv nor s1\.test"):
-        e_snli.read(tmp_path, Request("e-snli", "test"))
+        read_e_snli(tmp_path, Request("e-snli", "test"))

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers.annotations import check_annotations
 from bertology.data.readers.files import numbered_lines, read_text
+from bertology.data.readers.mentions import MENTIONED, Brackets
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
@@ -244,3 +246,151 @@ def _main_clause(words: list[Token], heads: list[int], relations: list[str]) -> 
         "negation": [i for i, w in enumerate(words) if (w["feats"] or {}).get("Polarity") == "Neg"],
         "number": _NUMBERS.get(number) if number else None,
     }
+
+
+_EMPTY = ("_", "")
+_ITSELF = ("V", "C-V")  # the predicate, and the rest of one in several words ("set up")
+
+
+def read_propbank(source: str | Path, request: Request | None = None) -> Corpus:
+    """Universal Proposition Bank: CoNLL-U with the predicates and arguments of PropBank.
+
+    Column 11 names the sense of each word that is a predicate (`come.03`); then each predicate has
+    a column of its own, in their order, that marks its arguments at their head words (`ARG0`,
+    `ARGM-TMP`) and itself (`V`). An argument is therefore one word here, the head of its phrase.
+
+    The sentences of a .conllu file with roles.
+    """
+    path, request = Path(source), Request.of(source, request)
+    examples = [_with_roles(one, path.name) for one in sentences(path, more=True)]
+    fields = FIELDS | {Field.ARGUMENTS}
+    if all(Field.TAGS in example.annotations for example in examples):
+        fields |= {Field.TAGS}
+    return Corpus(name=request.name, examples=examples, fields=fields, split=request.split)
+
+
+def _with_roles(sentence: ReadSentence, file: str) -> Example:
+    """With ARGUMENTS, from the columns after the tenth."""
+    lines = [(f"{file}, line {number}", cells) for number, cells in sentence.more]
+    predicates = [word for word, (_, row) in enumerate(lines) if row and row[0] not in _EMPTY]
+    arguments: list[list[int | str]] = []
+    for word, (at, row) in enumerate(lines):
+        roles = row[1:]
+        if not predicates and all(role in _EMPTY for role in roles):
+            continue  # published files have one empty column there
+        if len(roles) != len(predicates):
+            raise DataError(
+                f"{at}: {len(roles)} columns of roles, and the sentence has {len(predicates)} "
+                "predicates.",
+                hint="After column 11 (the sense of a predicate) each predicate has one column.",
+            )
+        for predicate, role in zip(predicates, roles, strict=True):
+            if role not in _EMPTY and role not in _ITSELF:
+                arguments.append([predicate, predicate + 1, word, word + 1, role])
+    for number, predicate in enumerate(predicates, start=1):
+        _check_column([(at, row[number]) for at, row in lines], predicate, set(predicates))
+    about = {**sentence.example.annotations, "arguments": sorted(arguments)}
+    check_annotations(about, sentence.example.texts, sentence.at)
+    return replace(sentence.example, annotations=about)
+
+
+def _check_column(column: Sequence[tuple[str, str]], predicate: int, all_: set[int]) -> None:
+    """V stands at the predicate, or (`turn on`) at a word of it that is no predicate itself."""
+    at, own = column[predicate]
+    marked = {word for word, (_, role) in enumerate(column) if role in _ITSELF}
+    if own not in (*_ITSELF, *_EMPTY) or not marked - (all_ - {predicate}):
+        raise DataError(
+            f"{at}: the predicate has {own!r:.40} in its own column, where V belongs.",
+            hint="The columns of roles are in the order of the predicates.",
+        )
+
+
+_JOINED = ("words", "lemmas", "pos", "relations")
+_FIELDS = MENTIONED | {Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS, Field.SENTENCES}
+_PIECE = re.compile(r"\[(\d+)/\d+\]")
+
+
+def read_corefud(source: str | Path, request: Request | None = None) -> Corpus:
+    """CorefUD: coreference in CoNLL-U, as `Entity=` in the last column (GUM and many others).
+
+    An example is a document, from one `# newdoc` to the next, with the trees of its sentences; the
+    reader `conllu` gives the same files sentence by sentence. `(e3-person` opens a mention of the
+    entity e3, `e3)` closes it. Of a mention in several pieces (`e3[1/2]`) the first piece counts.
+
+    The documents of a .conllu file whose mentions are annotated.
+    """
+    path, request = Path(source), Request.of(source, request)
+    documents = list(_documents(path))
+    if not any(document.marked for document in documents):
+        raise DataError(
+            f"{path.name} annotates no coreference: no word has Entity= in its last column.",
+            hint="Read it sentence by sentence with reader=conllu.",
+        )
+    examples = [document.example(i) for i, document in enumerate(documents)]
+    return Corpus(name=request.name, examples=examples, fields=_FIELDS, split=request.split)
+
+
+@dataclass
+class _Document:
+    name: str
+    text: str = ""
+    marked: bool = False
+    brackets: Brackets = field(default_factory=Brackets)
+    about: dict[str, list[Any]] = field(default_factory=dict)
+
+    def add(self, sentence: Example, entities: Sequence[str], at: str) -> None:
+        """One more sentence, whose words are counted on."""
+        about = self.about
+        words = len(about.setdefault("words", []))
+        start = len(self.text) + 1 if self.text else 0
+        for name in _JOINED:
+            about.setdefault(name, []).extend(sentence.get(name))
+        heads = [head if head < 0 else head + words for head in sentence.get("heads")]
+        about.setdefault("heads", []).extend(heads)
+        spans = [(a + start, b + start) for a, b in sentence.get("offsets")]
+        about.setdefault("offsets", []).extend(spans)
+        about.setdefault("sentences", []).append(words)
+        self.text = f"{self.text} {sentence.text}" if self.text else sentence.text
+        for word, marks in enumerate(entities, start=words):
+            if marks:
+                self.marked = True
+                self._mark(marks, word, at)
+
+    def _mark(self, marks: str, word: int, at: str) -> None:
+        if MARKS.sub("", marks):
+            raise DataError(
+                f"{at}: Entity={marks!r:.60} does not tell where mentions begin and end.",
+                hint="Expected (e1-person at the first word, e1) at the last.",
+            )
+        for begun, alone, ended in MARKS.findall(marks):
+            name = (begun or ended).split("-")[0]
+            piece = _PIECE.search(name)
+            if piece is not None and piece[1] != "1":
+                continue
+            name = _PIECE.sub("", name)
+            if begun:
+                self.brackets.open(name, word, at)
+            if alone or ended:
+                self.brackets.close(name, word, at)
+
+    def example(self, number: int) -> Example:
+        about = {**self.about, "coreference": self.brackets.clusters()}
+        return Example(id=self.name or str(number), text=self.text, annotations=about)
+
+
+def _documents(path: Path) -> Iterator[_Document]:
+    document = _Document("")
+    for one in sentences(path):
+        parsed = one.parsed
+        if "newdoc id" in parsed.metadata or "newdoc" in parsed.metadata:
+            if document.about:
+                yield document
+            document = _Document(str(parsed.metadata.get("newdoc id") or ""))
+        entities = [
+            str((token["misc"] or {}).get("Entity") or "")
+            for token in parsed
+            if isinstance(token["id"], int)
+        ]
+        document.add(one.example, entities, one.at)
+    if document.about:
+        yield document
