@@ -30,7 +30,7 @@ from bertology.errors import BertologyError
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.clozes import Clozes
 from bertology.model.masked_lm.questions import Question
-from bertology.studies.designs.facts import texts_of
+from bertology.studies.cloze.facts.asked import texts_of
 
 WORDINGS = [
     "{} was born in {{mask}}.", "{} comes from {{mask}}.", "{} lives in the city of {{mask}}.",

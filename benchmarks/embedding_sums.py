@@ -44,9 +44,9 @@ from bertology.data.words.token_words import TokenWords, token_words
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.word_sums import DirectionSums, RecurringSums
-from bertology.studies.designs.text_blocks import SITES, WordsOfBatch, sentence_ends
 from bertology.studies.geometry.anisotropy import FREQUENT, direction_places
 from bertology.studies.geometry.self_similarity import SelfSimilarity, recurring_places
+from bertology.studies.geometry.shared.text_blocks import SITES, WordsOfBatch, sentence_ends
 
 _NO_WORK = ("empty", "new_empty", "empty_like", "empty_strided", "lift_fresh", "detach", "alias")
 _WAITS = ("_local_scalar_dense", "nonzero", "bincount", "masked_select", "equal", "_unique2")

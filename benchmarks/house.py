@@ -71,17 +71,20 @@ def reached(start: Iterable[str], imports: Imports, without: str = "") -> set[st
 
 def studies(imports: Imports) -> list[str]:
     """Modules of the topic folders that are a study or a join, as a file or as a folder."""
-    home = "bertology.studies"
-    shared = {f"{home}.designs"}
-    names = [n for n in imports if n.count(".") == 3 and n.startswith(f"{home}.")]
-    return [n for n in names if n.rpartition(".")[0] not in shared]
+    names = [n for n in imports if n.count(".") == 3 and n.startswith("bertology.studies.")]
+    return [n for n in names if not is_shared(n)]
+
+
+def is_shared(module: str) -> bool:
+    """Whether it is of what studies share."""
+    return bool({"designs", "shared"} & set(module.split(".")[2:4]))
 
 
 def own(study: str, imports: Imports) -> set[str]:
     """What only this study leads to."""
     inside = {n for n in imports if n == study or n.startswith(f"{study}.")}
     others = {n for n in imports if n.startswith("bertology.") and n not in inside}
-    roots = {n for n in others if not n.startswith("bertology.studies.designs.")}
+    roots = {n for n in others if not (n.startswith("bertology.studies.") and is_shared(n))}
     return reached([study], imports) - reached(roots, imports, without=study)
 
 

@@ -14,7 +14,7 @@ from bertology.model.shape import Shape
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.compression.compression_table import TIMINGS, CompressionTable
-from bertology.studies.designs.compression_rows import ROWS, TEACHER
+from bertology.studies.compression.compression_table.rows import ROWS, TEACHER
 from bertology.studies.designs.scored_runs import answered
 from bertology.studies.designs.trials import split_part
 

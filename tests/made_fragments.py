@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.designs.fragment_scores import (
+from bertology.studies.training.fragments import Fragments
+from bertology.studies.training.fragments.scores import (
     HYPOTHESIS,
     INOCULATED,
     OLD,
     TAUGHT,
     part_name,
 )
-from bertology.studies.training.fragments import Fragments
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 AS_PUBLISHED = {

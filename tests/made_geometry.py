@@ -18,7 +18,7 @@ from bertology.model.sites import Kind
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.designs.shuffled_copies import MODEL
-from bertology.studies.designs.text_blocks import TextBlocks
+from bertology.studies.geometry.shared.text_blocks import TextBlocks
 from bertology.studies.study import Context
 
 WIDTH, LAYERS = 64, 4

@@ -20,8 +20,8 @@ from bertology.annotated import states as module
 from bertology.data.corpus import Corpus
 from bertology.data.grammar.numbers import NOTATIONS, in_words
 from bertology.model.encoder import Encoder
-from bertology.studies.designs.number_results import NumeracyResult
 from bertology.studies.probing.numeracy import Numeracy
+from bertology.studies.probing.numeracy.results import NumeracyResult
 from made_states import MadeStates
 
 LAYERS, WIDTH, TOLD = 2, 24, 1  # the layer, from 0, that tells numbers

@@ -10,8 +10,8 @@ import xarray as xr
 
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.designs.reading_data import BLIND, FULL, RULES, UNASKED
 from bertology.studies.training.paraphrased_reading import ParaphrasedReading
+from bertology.studies.training.paraphrased_reading.data import BLIND, FULL, RULES, UNASKED
 
 AS_PUBLISHED = {
     "before": 0.53, "after": 0.36, "blind": 0.4, "unasked": 0.35, "overlap": 0.45, "broken": 0.5,

@@ -12,8 +12,8 @@ import planted_explanations as made
 import planted_links
 from bertology.results.provenance import Provenance
 from bertology.studies.attention.attention_explanations import AttentionExplanations
-from bertology.studies.designs.explanation_measures import NAMES, PLACES
-from bertology.studies.designs.explanation_scores import SCORES
+from bertology.studies.attention.attention_explanations.measuring import NAMES, PLACES
+from bertology.studies.attention.attention_explanations.scores import SCORES
 from nulls import BORDER, HOLDS, Null, judged
 
 _EXAMPLES = 80

@@ -20,8 +20,8 @@ from bertology.model.encoder import Encoder
 from bertology.model.weight_noise import shuffled_copy
 from bertology.results.provenance import Provenance
 from bertology.studies.cloze.npi_licensing import NpiLicensing
-from bertology.studies.designs.licensing_scores import folds_of, labels_of
-from bertology.studies.designs.paradigms import Paradigms
+from bertology.studies.cloze.npi_licensing.paradigms import Paradigms
+from bertology.studies.cloze.npi_licensing.scores import folds_of, labels_of
 from bertology.studies.study import Context
 from bertology.train.probes.ridge import held_out_leanings
 from nulls import HOLDS, Null, judged

@@ -16,10 +16,14 @@ from bertology.results.known_claims import judge
 from bertology.stats import Estimate
 from bertology.stats.emergence import emergence
 from bertology.stats.positions import in_most_rows, shared_positions
-from bertology.studies.designs.dimension_sets import DRAW, TOGETHER, dimension_sets
-from bertology.studies.designs.outlier_scores import Effects
 from bertology.studies.designs.parts import Gathered, gather
 from bertology.studies.geometry.outlier_dimensions import OutlierDimensions
+from bertology.studies.geometry.outlier_dimensions.dimension_sets import (
+    DRAW,
+    TOGETHER,
+    dimension_sets,
+)
+from bertology.studies.geometry.outlier_dimensions.scores import Effects
 from bertology.studies.study import Context
 from nulls import HOLDS, Null, judged
 from nulls.models import mini, texts

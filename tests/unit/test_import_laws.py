@@ -207,6 +207,52 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert {name for name in edges if name in reachable(edges, name)} <= ENCODERS_OWN
 
 
+DESIGNS = 30
+SHARING = {"designs", "shared"}
+
+
+def study_of(module: str) -> tuple[str, ...]:
+    """Topic and name of the study that a module is of, or where it is shared."""
+    return tuple(module.split(".")[2:4])
+
+
+def used_by(module: str, edges: dict[str, set[str]]) -> set[tuple[str, ...]]:
+    """The studies that reach a module, also by way of what they share."""
+    found, seen, waiting = set(), {module}, [module]
+    while waiting:
+        wanted = waiting.pop()
+        for name in {n for n, led_to in edges.items() if wanted in led_to} - seen:
+            seen.add(name)
+            if not name.startswith("bertology.studies."):
+                continue
+            if SHARING & set(study_of(name)):
+                waiting.append(name)
+            else:
+                found.add(study_of(name))
+    return found
+
+
+def test_what_only_one_study_uses_lies_in_it() -> None:
+    """`designs/` has users in two topics or more, `TOPIC/shared/` two studies of the topic."""
+    edges = importing()
+    lent = [
+        name
+        for name, path, _ in modules()
+        if part_of(name) == "studies"
+        and path.name != "__init__.py"
+        and SHARING & set(study_of(name))
+    ]
+    for name in lent:
+        users = used_by(name, edges)
+        topics = {topic for topic, *_ in users}
+        if "designs" in study_of(name):
+            assert len(topics) > 1, f"{name} is used in {users} only"
+        else:
+            assert topics == {study_of(name)[0]}, f"{name} is used in {users}: it is a design"
+            assert len(users) > 1, f"{name} is used by {users} only"
+    assert sum("designs" in study_of(name) for name in lent) <= DESIGNS
+
+
 def test_only_what_computes_names_torch() -> None:
     """Parts without torch do not import it anywhere, not even inside a function."""
     broken = []

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from bertology.stats.partial_means import partial_means
-from bertology.studies.designs.dimension_sets import SINGLE, TOGETHER, DimensionSet
-from bertology.studies.designs.outlier_questions import Uninformed
-from bertology.studies.designs.outlier_scores import Effects
+from bertology.studies.geometry.outlier_dimensions.dimension_sets import (
+    SINGLE,
+    TOGETHER,
+    DimensionSet,
+)
+from bertology.studies.geometry.outlier_dimensions.questions import Uninformed
+from bertology.studies.geometry.outlier_dimensions.scores import Effects
 
 TEXTS = 200
 

@@ -1,4 +1,4 @@
-"""A study is one module and one test: every study and join has a test of its result."""
+"""A study is one file or folder and one test: every study and join has a test of its result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ BUILT_IN = [
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_its_result_keeps_to_what_all_results_keep_to(name: str) -> None:
-    test = TESTS / f"test_{name.replace('-', '_')}.py"
-    assert test.is_file(), f"{name} has no test {test.name}"
+    topic = find_question(name).__module__.split(".")[2]
+    test = TESTS / topic / f"test_{name.replace('-', '_')}.py"
+    assert test.is_file(), f"{name} has no test {topic}/{test.name}"
     assert "(ResultConformance):" in test.read_text(encoding="utf-8")
 
 

@@ -1,7 +1,11 @@
-"""The questions. Every file in a topic folder is a study; the file name is the study's name.
+"""The questions. Every file or folder in a topic folder is a study, whose name is the study's name.
 
-A topic folder is a package here that says what it is about in `TOPIC`. `joins/` holds what is
-combined from the results of studies; `designs/` holds the shapes of experiments that they share.
+A topic folder is a package here that says what it is about in `TOPIC`; `joins/` holds what is
+combined from the results of studies. A study of one file is that file; a larger one is a folder
+whose `__init__.py` holds the study, and whose other modules are what only it uses. What two
+studies of one topic share lies in the folder of the older one or in the topic's `shared/`, which is
+the one name in a topic that is no study. `designs/` holds the shapes of experiments that studies of
+different topics share. `tests/unit/test_studies_are_tested.py` holds this.
 """
 
 from __future__ import annotations
@@ -22,6 +26,9 @@ from bertology.studies.study import Question, Study
 if TYPE_CHECKING:
     import pandas as pd
 
+SHARED = "shared"
+"""The folder of a topic that holds no study, but what studies of the topic share."""
+
 
 def topics() -> dict[str, str]:
     """The topic folders, and what each is about."""
@@ -37,9 +44,11 @@ def topic_of(kind: type[Study]) -> str:
 
 
 def _modules_of(package: str) -> Iterator[tuple[str, str]]:
-    """Name and target of each file of a folder: `head_ablation.py` holds `HeadAblation`."""
+    """Name and target of each study of a folder: `head_ablation` holds `HeadAblation`."""
     home = f"{__name__}.{package}"
     for module in pkgutil.iter_modules(import_module(home).__path__):
+        if module.name == SHARED:
+            continue
         kind = "".join(word.capitalize() for word in module.name.split("_"))
         yield module.name.replace("_", "-"), f"{home}.{module.name}:{kind}"
 

@@ -113,10 +113,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Study(Question):
-    """Subclass it in one file of a topic folder, decorated with @dataclass(frozen=True).
+    """Subclass it in a file of a topic folder, decorated with @dataclass(frozen=True).
 
     The file name is the study's name (`head_ablation.py` is `head-ablation`) and the class is its
-    CamelCase form (`HeadAblation`). Shapes of experiments to build on are in `designs/`.
+    CamelCase form (`HeadAblation`). A larger study is a folder whose `__init__.py` holds the class.
+    Shapes of experiments to build on are in `designs/`.
     """
 
     needs: ClassVar[Needs] = Needs()

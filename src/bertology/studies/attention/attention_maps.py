@@ -17,8 +17,8 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.studies.attention.shared.maps import whole_map
 from bertology.studies.designs.blocks import Blocks
-from bertology.studies.designs.maps import whole_map
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table
 from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs

@@ -1,1 +1,1 @@
-"""The shapes of experiments that studies share."""
+"""The shapes of experiments that studies of at least two topics share."""

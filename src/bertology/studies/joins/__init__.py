@@ -1,1 +1,1 @@
-"""Answers that are made of other answers; every file is a join."""
+"""Answers that are made of other answers; every file or folder is a join."""

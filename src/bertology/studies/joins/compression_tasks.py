@@ -14,9 +14,9 @@ from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.fixed_means import OfRuns, mean_over_fixed
-from bertology.studies.designs.alike_tasks import refuse_unlike, settings_but
-from bertology.studies.designs.compression_rows import TEACHER
+from bertology.studies.compression.compression_table.rows import TEACHER
 from bertology.studies.join import Join
+from bertology.studies.joins.shared.alike_tasks import refuse_unlike, settings_but
 
 if TYPE_CHECKING:
     import pandas as pd

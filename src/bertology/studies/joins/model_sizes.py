@@ -18,9 +18,9 @@ from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.trends import FEWEST, among_others, slope_weights
-from bertology.studies.designs.heuristic_data import ENTAILED, NOT
-from bertology.studies.designs.heuristic_scores import CHANCE, VANILLA, HeuristicRuns
 from bertology.studies.join import Join
+from bertology.studies.training.heuristics.data import ENTAILED, NOT
+from bertology.studies.training.heuristics.scores import CHANCE, VANILLA, HeuristicRuns
 
 if TYPE_CHECKING:
     import pandas as pd

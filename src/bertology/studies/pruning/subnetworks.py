@@ -17,10 +17,10 @@ from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
-from bertology.studies.designs.prunings import NOT_LEARNT, Prunings, by_seed, by_step
 from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
 from bertology.studies.designs.task_trials import BARS, same_training_data
 from bertology.studies.designs.trials import Reach, reaching, split_part
+from bertology.studies.pruning.shared.prunings import NOT_LEARNT, Prunings, by_seed, by_step
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:

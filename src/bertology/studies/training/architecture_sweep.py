@@ -18,8 +18,11 @@ from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
 from bertology.studies.designs.trials import Runs, split_part
+from bertology.studies.training.shared.pretraining_trials import (
+    PretrainingTrials,
+    PretrainingTrialsResult,
+)
 from bertology.train.pretrain.cost import (
     TRIAL_MEASURES,
     Curve,
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.studies.designs.pretraining_trials import Found
+    from bertology.studies.training.shared.pretraining_trials import Found
     from bertology.train.pretrain.config import Pretraining
     from bertology.train.pretrain.trial import Trial
 

@@ -18,12 +18,12 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.studies.designs.position_scores import moved_scores
-from bertology.studies.designs.pretraining_trials import (
+from bertology.studies.designs.trials import Runs, split_part
+from bertology.studies.training.shared.pretraining_trials import (
     NONE,
     PretrainingTrials,
     PretrainingTrialsResult,
 )
-from bertology.studies.designs.trials import Runs, split_part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.studies.designs.pretraining_trials import Found
+    from bertology.studies.training.shared.pretraining_trials import Found
     from bertology.train.pretrain.config import Pretraining
     from bertology.train.pretrain.trial import Trial
 

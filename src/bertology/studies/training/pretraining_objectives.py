@@ -12,8 +12,11 @@ from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
 from bertology.studies.designs.trials import Runs
+from bertology.studies.training.shared.pretraining_trials import (
+    PretrainingTrials,
+    PretrainingTrialsResult,
+)
 
 if TYPE_CHECKING:
     import xarray as xr

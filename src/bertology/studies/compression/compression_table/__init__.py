@@ -1,0 +1,395 @@
+"""Compression table: what do smaller models keep of a fine-tuned model, and what do they save?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bertology.errors import InterruptedRunError, ParameterError
+from bertology.metrics import judged_metric
+from bertology.parameters import parameter
+from bertology.results.provenance import Provenance, short_model
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from bertology.studies.compression.compression_table.commands import row_command, told_of
+from bertology.studies.compression.compression_table.results import (
+    BEST_SMALL,
+    BEST_STUDENT,
+    PICKS,
+    SIZES,
+    SMALL_PICKS,
+    STUDENT_PICKS,
+    CompressionTableResult,
+    tables_of,
+)
+from bertology.studies.compression.compression_table.rows import (
+    ALONE,
+    ROWS,
+    SMALL,
+    TEACHER,
+    Row,
+    alone_rows,
+    named_files,
+    read_rows,
+)
+from bertology.studies.compression.compression_table.runs import TableRun, Timed, timings
+from bertology.studies.compression.compression_table.scores import (
+    FEWEST,
+    LEAST_SMALLER,
+    CompressionScores,
+    Picked,
+    speed_ups,
+)
+from bertology.studies.designs.scored_runs import ScoredRuns, answered
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
+from bertology.studies.designs.trials import Reach, reaching, split_part
+from bertology.studies.study import Context
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+    from bertology.train.tuning import TuningJob
+
+TIMINGS = "timings"
+STARTS, PLACES, _NONE = ("cut", "random"), ("cpu", "gpu"), "none"
+_UNLEARNT = (
+    "not judged: the teacher does not surely beat a constant answer, so that there is nothing to "
+    "keep"
+)
+_UNTIMED = "not judged: no times were measured on a CPU"
+_DIVERGED = "not judged: the training of this row's first model diverged"
+_NO_SMALL = (
+    f"not judged: no row is a small model, at least {LEAST_SMALLER} times smaller (16 bits alone "
+    "do not make one)"
+)
+_NO_STUDENT = (
+    "not judged: no row is a student that stands beside its shape without a teacher (`--alone`)"
+)
+_TOO_FEW = f"not judged: the best is picked and scored on at least {FEWEST} examples"
+
+
+@dataclass(frozen=True)
+class CompressionTable(TaskTrials):
+    """What do smaller models keep of a fine-tuned model's score, and what do they save?
+
+    Method: for each seed the model is fine-tuned on the training split, and every row makes a
+    smaller model of that teacher, as `bertology compress` does: a name (`pkd-half`, `q8bert`, …),
+    which fits a published method to the model's size, or methods as they are written, several
+    joined by `+` (`layer_choice:layers=6+int8`). All are scored on the corpus that is given, the
+    validation split, which chooses nothing. Told are: how many times smaller the file is, and how
+    many times fewer the parameters; which share of the teacher's score is kept, and the paired
+    difference; which answers are others than the teacher's; and how many times as fast it is, one
+    text at a time and in batches of 32. Times are those of the first seed's models, measured at the
+    end on one machine, teacher and smaller model taking turns; the teacher against a copy of itself
+    tells what is noise. A shape's times hang on the length of texts and hardly on the task, so that
+    one task may be enough (`--times none` for others). Beside each row stands what Table 1 of the
+    Primer says of its method.
+
+    Every student has two baselines of its own shape, without a teacher: the layers that it begins
+    with (or parts of them) of the model before fine-tuning, and random weights, trained on the
+    labels for as many epochs as the longest of its students. Students that begin with a small
+    pre-trained model (`soft_labels:start=FOLDER`) have that model itself, fine-tuned as it is, in
+    place of both. `--small` names models that were pre-trained in that size, which are fine-tuned
+    as they are. The best small model (16 bits alone do not make one), and the best student, are
+    picked by the other half of the seeds and of the examples than they are scored on; they surely
+    are worse than something only where every row is.
+
+    Claims rest on accuracy (correlation for regressions and CoLA), and each on a row that was
+    chosen before: its interval is that of this row alone, over seeds and examples. Sizes are
+    counted, so that claims on them are plain comparisons; those on speed are over rounds. None is
+    judged where the teacher does not surely beat a constant answer, and no claim that much is kept
+    holds for a row that does not.
+
+    Source: A Primer in BERTology (TACL 2020), section 7 and Table 1. Limits: published figures are
+    of BERT-base (or large) over other tasks, data and machines; that a row is like its paper's
+    method is not that it is the same: students learn from the task's data only, where some papers
+    distil on text first, and every method has one setting. Zeros are stored in full: what they
+    would save is told as parameters that are not zero. Speed is that of this machine and of
+    PyTorch.
+    """
+
+    version: ClassVar[int] = 3
+    result_type: ClassVar[type[Result]] = CompressionTableResult
+    trains_models: ClassVar[bool] = True
+    column: ClassVar[str] = "row"
+    timed_parts: ClassVar[frozenset[str]] = frozenset({TIMINGS})
+
+    methods: tuple[str, ...] = parameter(
+        tuple(ROWS), "Rows: names of the docs page, or methods of `bertology compress`."
+    )
+    alone: tuple[str, ...] = parameter(
+        STARTS,
+        "Baselines without a teacher for each student's shape: cut (pre-trained layers), random; "
+        "or none.",
+    )
+    small: tuple[str, ...] = parameter(
+        (), "Small pre-trained models, which are fine-tuned as they are.", metavar="MODEL,…"
+    )
+    times: tuple[str, ...] = parameter(
+        PLACES, "Where models are timed: cpu, gpu (if they are on one); or none."
+    )
+    rounds: int = parameter(7, "Rounds in which each model is timed.", minimum=3)
+    threads: int = parameter(2, "Threads of the CPU for times.", minimum=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        read_rows(self.methods)
+        for field, given, known in (
+            ("alone", self.alone, STARTS), ("times", self.times, PLACES),
+        ):  # fmt: skip
+            odd = [name for name in given if name not in known]
+            if given != (_NONE,) and (odd or len(set(given)) < len(given)):
+                must = f"be some of {', '.join(known)}, no one twice, or {_NONE}"
+                raise ParameterError(field, "CompressionTable", must, list(given))
+        names = [_small_name(name) for name in self.small]
+        if len(set(names)) < len(names):
+            must = "name models with different names"
+            raise ParameterError("small", "CompressionTable", must, list(self.small))
+
+    @classmethod
+    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
+        """The rows that they are of, and no baselines where none is asked for; the best of all."""
+        if any(name.startswith("best") for name in quantities):
+            return {}
+        named = [r for r in ROWS.values() if any(n.startswith(r.quantity) for n in quantities)]
+        named += [ROWS["soft-half"]] if any("_over_soft_half" in n for n in quantities) else []
+        if not named:
+            return {}
+        starts = STARTS if any(n.endswith("_over_alone") for n in quantities) else (_NONE,)
+        return {"methods": tuple(row.name for row in named), "alone": starts}
+
+    # What there is to do ----------------------------------------------------------------------
+
+    def rows(self, shape: Shape, corpus: Corpus) -> dict[str, Row]:
+        """All rows by name, the teacher first; baselines follow."""
+        numbers = corpus.task is not None and corpus.task.kind == "regression"
+        asked = [r for r in read_rows(self.methods, shape) if not (numbers and r.classes_only)]
+        found = [
+            Row(TEACHER, "the fine-tuned model", kind=TEACHER),
+            *alone_rows(asked, [s for s in self.alone if s != _NONE], self.epochs),
+            *(Row(f"small-{_small_name(n)}", f"{_small_name(n)}, as it is", n, SMALL)
+              for n in self.small),
+        ]  # fmt: skip
+        return {row.name: row for row in found}
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """Those that are asked for; how large students are depends on the model."""
+        return [row.name for row in read_rows(self.methods)]
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """A run each, and times at the end."""
+        named = [f"{name}-seed-{k}" for k in range(self.seeds) for name in self.rows(shape, corpus)]
+        return named if self.times == (_NONE,) else [*named, TIMINGS]
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Methods must be known, and fit together and the model; and other models the task."""
+        from bertology.model.encoder import Encoder
+        from bertology.train.compress import read_methods
+        from bertology.train.encoded import task_of
+        from bertology.train.starts import begin, find_start
+
+        super().check(encoder, corpus)
+        assert corpus is not None
+        if self.times == ("gpu",) and encoder.device.type != "cuda":
+            must = f"have cpu or be {_NONE}, since the model is not on a GPU"
+            raise ParameterError("times", "CompressionTable", must, list(self.times))
+        for row in self.rows(encoder.shape, corpus).values():
+            if row.kind == SMALL:
+                begin(Encoder.load(row.text), task_of(corpus), find_start("pretrained"), seed=0)
+            elif row.kind != TEACHER:
+                read_methods(row.methods)[0].check_fit(encoder)
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The training data, the small models, and files that methods name."""
+        from bertology.model.encoder import Encoder
+
+        known = super().ingredients(corpus) | named_files(read_rows(self.methods))
+        return known | {f"small:{_small_name(n)}": Encoder.load(n).fingerprint for n in self.small}
+
+    # The work ---------------------------------------------------------------------------------
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Make one model, or go on with it, and keep its answers; or time all of them."""
+        reach, rows = reaching(context), self.rows(encoder.shape, corpus)
+        with ExitStack() as stack:
+            folder = context.trained or Path(stack.enter_context(TemporaryDirectory()))
+            try:
+                if part == TIMINGS:
+                    run = self._run(encoder, corpus, 0, folder)
+                    teacher, *others = rows.values()
+                    how = Timed(self.times, self.rounds, self.threads)
+                    return timings(run, teacher, others, how, reach)
+                name, seed = split_part(part)
+                run, row = self._run(encoder, corpus, seed, folder), rows[name]
+                timed = not seed and self.times != (_NONE,)  # models of the first seed are
+                found = self._answered(row, run, reach, keep=timed or _begins_another(row, rows))
+            except InterruptedRunError:
+                raise KeyboardInterrupt from None  # the session knows what is kept
+        reach(BARS)
+        return found
+
+    def _run(self, encoder: Encoder, corpus: Corpus, seed: int, folder: Path) -> TableRun:
+        from bertology.train.compress.work import CompressSettings
+        from bertology.train.starts import find_start
+        from bertology.train.tuning import TuningJob
+
+        train, start = self.load_train(corpus), find_start("pretrained")
+
+        def tuning(base: Encoder) -> TuningJob:
+            settings = self.settings(start, base.shape.hidden, seed)
+            return TuningJob(base, train, corpus, start, settings)
+
+        settings = CompressSettings(
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            rate=self.learning_rate,
+            max_length=self.max_length,
+            seed=seed,
+        )
+        return TableRun(encoder, train, corpus, settings, tuning, folder)
+
+    def _answered(self, row: Row, run: TableRun, reach: Reach, *, keep: bool) -> xr.Dataset:
+        from bertology.train.evaluate import baseline
+
+        assert run.corpus.task is not None
+        told = run.told(row, reach, keep=keep)
+        return answered(
+            {row.name: np.array(told.predictions)},
+            run.corpus,
+            run.train,
+            kind=row.kind,
+            title=row.title,
+            text=row.text,
+            alone=" ".join(row.alone),
+            answers=run.corpus.task.kind,
+            diverged=int(told.diverged),
+            **told.numbers,
+            **told_of(run.encoder, run.corpus),
+            **{f"constant_{m}": s for m, s in baseline(run.train, run.corpus).items()},
+        )
+
+    # What it says -----------------------------------------------------------------------------
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """What is kept and saved, by row, with intervals; and the best of them."""
+        runs = {name: part for name, part in measured.items() if name != TIMINGS}
+        same_training_data(runs)
+        facts = next(iter(runs.values())).attrs
+        metrics = str(facts["metrics"]).split()
+        judged = judged_metric(metrics)
+        told: dict[str, list[Mapping[str, object]]] = {}
+        for part, found in sorted(runs.items(), key=lambda item: split_part(item[0])[1]):
+            told.setdefault(split_part(part)[0], []).append(found.attrs)
+        rows = {name: _row(name, own[0]) for name, own in told.items()}
+        scores = CompressionScores(
+            ScoredRuns.read(runs, self.level, order=list(rows)),
+            rows,
+            told,
+            judged,
+            float(facts[f"constant_{judged}"]),
+            facts["answers"] == "regression",
+        )
+        timed = measured.get(TIMINGS)
+        speeds = {} if timed is None else speed_ups(timed["spent"], self.level)
+        small, student = (scores.picked(n) for n in (scores.small(), scores.students()))
+        evidence = _evidence(scores, speeds)
+        evidence[BEST_SMALL] = None if small is None else scores.kept_by(small)
+        evidence[BEST_STUDENT] = None if student is None else scores.best_over_alone(student)
+        commands = {name: row_command(row, told[name][0], self) for name, row in rows.items()}
+        if scores.learnt:
+            reasons = _reasons(scores, evidence)
+        else:
+            reasons, evidence = dict.fromkeys(evidence, _UNLEARNT), {}
+        return self.result(
+            provenance,
+            tables_of(scores, speeds, metrics, commands),
+            evidence=evidence,
+            reasons=reasons,
+            facts={
+                "task": facts["task"],
+                "train_size": facts["train_size"],
+                "judged": judged,
+                "examples": len(scores.runs.labels),
+                "epochs": self.epochs,
+                "seeds": self.seeds,
+                "threads": self.threads,
+                "constant": scores.constant,
+                **_picks(SMALL_PICKS, small),
+                **_picks(STUDENT_PICKS, student),
+            },
+        )
+
+
+def _small_name(model: str) -> str:
+    """As names of rows and files take it: `runs/plain-4x156/model` is `plain-4x156-model`."""
+    return short_model(model).replace("/", "-")
+
+
+def _begins_another(row: Row, rows: Mapping[str, Row]) -> bool:
+    """Whether another row goes on with this row's model."""
+    many = len(row.methods)
+    return any(len(o.methods) > many > 0 and o.methods[:many] == row.methods for o in rows.values())
+
+
+def _row(name: str, told: Mapping[str, object]) -> Row:
+    """A row as its parts tell of it, with what was published."""
+    known = ROWS.get(name)
+    return Row(
+        name,
+        str(told["title"]),
+        str(told["text"]),
+        str(told["kind"]),
+        known.published if known else None,
+        alone=tuple(str(told["alone"]).split()),
+    )
+
+
+def _picks(name: str, picked: Picked | None) -> dict[str, str]:
+    """The row that was picked most often, and how often each was."""
+    counts = {} if picked is None else picked.counts
+    told = " ".join(f"{row}:{times}" for row, times in counts.items())
+    return {name: next(iter(counts), ""), f"{name}{PICKS}": told}
+
+
+def _reasons(scores: CompressionScores, evidence: Mapping[str, Estimate | None]) -> dict[str, str]:
+    """Why there is no estimate of what there could be one of."""
+    why = {
+        BEST_SMALL: _TOO_FEW if scores.small() else _NO_SMALL,
+        BEST_STUDENT: _TOO_FEW if scores.students() else _NO_STUDENT,
+    }
+    for name, row in scores.rows.items():
+        lost = bool(scores.facts[name][0].get("diverged", 0))
+        for what in ("faster", *SIZES):
+            why[f"{row.quantity}_{what}"] = _DIVERGED if lost else _UNTIMED
+    return {name: told for name, told in why.items() if evidence.get(name, scores) is None}
+
+
+def _evidence(
+    scores: CompressionScores, speeds: Mapping[tuple[str, str, int], Estimate]
+) -> dict[str, Estimate | None]:
+    """What claims rest on: rows that have a name, which were chosen before."""
+    found = dict[str, Estimate | None]()
+    for name, row in scores.rows.items():
+        if name not in ROWS or row.kind == ALONE:
+            continue
+        found[f"{row.quantity}_kept"] = scores.kept_surely(name)
+        found[f"{row.quantity}_faster"] = speeds.get((name, "cpu", 1))
+        for size, fact in SIZES.items():
+            times = scores.times(name, fact)  # counted; nothing is drawn
+            exact = Estimate(times, times, times, len(scores.facts[name]), unit="models")
+            found[f"{row.quantity}_{size}"] = None if math.isnan(times) else exact
+        if row.alone:
+            found[f"{row.quantity}_over_alone"] = scores.over_alone(name)
+    found["pkd_half_over_soft_half"] = scores.over("pkd-half", "soft-half")
+    return found

@@ -1,0 +1,323 @@
+"""Static embeddings: how good are vectors of words that are distilled from contextual ones?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import DataError
+from bertology.parameters import parameter
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from bertology.stats.rank_agreement import PairLinks
+from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.probes import INPUT
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
+from bertology.studies.geometry.shared.other_data import other_corpus
+from bertology.studies.geometry.shared.pair_scores import check_judged
+from bertology.studies.geometry.static_embeddings.results import StaticEmbeddingsResult
+from bertology.studies.geometry.static_embeddings.tables import Distilled
+from bertology.studies.study import Context, Needs
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.annotated.word_contexts import ContextSums
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+    from bertology.studies.geometry.static_embeddings.questions import WordQuestions
+
+TABLE = "input embeddings"
+_FEWEST = 20
+_NOTHING_TOLD = (
+    "not judged: vectors of no layer are surely better than the input embeddings and than those of "
+    "shuffled weights"
+)
+_NO_FILE = "not judged: no file of word vectors was given (--vectors)"
+
+
+@dataclass(frozen=True)
+class StaticEmbeddings(ShuffledCopies, Resampled):
+    """How good are static vectors of words that are distilled from a model's contextual ones?
+
+    Method: each word becomes one vector for every layer, from its occurrences in `contexts`: their
+    mean, or their first principal component (the line through zero nearest to them, by power
+    iterations that read the corpus again). They are scored on pairs of words by Spearman's
+    correlation of cosines with human judgements, or on analogies by the share of fourth words that
+    are found, by the sum (3CosAdd) and by the product (3CosMul) of cosines, among all words of the
+    questions and the most frequent words of the contexts. Beside them: the model's own table of
+    input embeddings, files of word vectors that you give (word2vec, GloVe), and distilled vectors
+    of the same model with its weights in random order. Only questions whose words all of these have
+    are scored, and only words that all have are possible answers; the table `coverage` says how
+    many. A word that the tokenizer cannot spell has no input embedding. The best layer and method
+    are picked on other questions than they are scored on, which share no word with these; questions
+    that share one (analogies: a pair, or one that hangs together with it by a word) are not taken
+    as independent.
+
+    Source: Ethayarajh (2019); Bommasani et al. (2020). Limits: few contexts make poor vectors, so
+    that numbers are to be compared over the same contexts. Case is ignored in finding words.
+    `bertology distil-static` writes such vectors of all words to a file.
+    """
+
+    version: ClassVar[int] = 3
+    needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
+    result_type: ClassVar[type[Result]] = StaticEmbeddingsResult
+    fewest: ClassVar[int] = _FEWEST
+    fills_gpu: ClassVar[bool] = True
+    copies: ClassVar[int] = 4  # with shuffled weights: one alone would not tell how they scatter
+
+    contexts: str = parameter(
+        "grammar", "The corpus in which words are looked for: name, path or hub id."
+    )
+    contexts_split: str = parameter("validation", "Which split of it.")
+    contexts_examples: int = parameter(2000, "Draw so many of its examples at most.", minimum=1)
+    pooling: str = parameter(
+        "mean",
+        "The state of one occurrence: that of its first piece, its last, or the mean.",
+        choices=("first", "last", "mean"),
+    )
+    steps_of_component: int = parameter(
+        2, "Power iterations for the first component; 0: means alone.", minimum=0, maximum=20
+    )
+    min_count: int = parameter(1, "Words that occur less often have no vector.", minimum=1)
+    vectors: tuple[str, ...] = parameter(
+        (), "Files of word vectors to compare with (word2vec or GloVe format)."
+    )
+    candidates: int = parameter(
+        5000, "The most frequent words of the contexts, as answers to analogies.", minimum=0
+    )
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse corpora that ask nothing of single words, and files that are not there."""
+        from bertology.annotated.words import require_offsets
+        from bertology.data.static_vectors import fingerprint_of
+        from bertology.studies.geometry.static_embeddings.questions import asked_words
+
+        super().check(encoder, corpus)
+        require_offsets(encoder)
+        for name in self.vectors:
+            fingerprint_of(name)
+        if corpus is not None:
+            asked = asked_words(corpus)
+            if len(asked[0]) == 2:
+                check_judged(self.shown(corpus).labels, corpus.name)
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The contexts, and the files."""
+        from bertology.data.static_vectors import fingerprint_of
+
+        found = {f"vectors-{at}": fingerprint_of(name) for at, name in enumerate(self.vectors)}
+        if corpus is not None:
+            found["contexts"] = self._contexts(corpus).fingerprint
+        return found
+
+    def _contexts(self, corpus: Corpus) -> Corpus:
+        return other_corpus(
+            corpus,
+            self.contexts,
+            split=self.contexts_split,
+            limit=self.contexts_examples,
+            seed=self.seed,
+        )
+
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """The contexts: words are not read alone."""
+        return self._contexts(corpus).texts
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """Contexts, as often as they are read."""
+        passes = 1 + self.steps_of_component
+        return passes * len(self._contexts(corpus))
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Answers of the vectors of all layers, and of what they are compared with."""
+        import xarray as xr
+
+        found = self._questions(corpus)
+        sums = self._summed(self.reader(encoder, part), corpus, found, context)
+        counts = sums.counts.cpu().numpy()
+        own = counts >= self.min_count
+        methods = {"mean": sums.vectors("mean")}
+        if self.steps_of_component:
+            methods["component"] = sums.vectors("component")
+        others = _others(encoder, found, self.vectors)
+        both = own & np.all([there for _, there in others.values()], axis=0)
+        kept = both[found.items].all(axis=1)
+        if kept.sum() < _FEWEST:
+            raise DataError(
+                f"Of {len(kept)} questions {int(kept.sum())} have only words that occur in the "
+                f"contexts and are in all files; {_FEWEST} are needed.",
+                hint="Give more contexts (--contexts-examples), others (--contexts), or files that "
+                "hold more words.",
+            )
+        if found.judged is not None:
+            check_judged(found.judged[kept], corpus.name)
+        scored = {
+            name: np.stack([found.answered(layer, both)[:, kept] for layer in of], axis=1)
+            for name, of in methods.items()
+        }  # (score, layer, item) each; the same words are possible answers everywhere
+        bases = {name: found.answered(of, both)[:, kept] for name, (of, _) in others.items()}
+        links = found.links
+        return xr.Dataset(
+            {
+                "answers": (
+                    ("method", "score", "layer", "item"),
+                    np.stack(list(scored.values())),
+                ),
+                "beside": (
+                    ("base", "score", "item"),
+                    np.stack(list(bases.values())),
+                ),
+                "judged": ("item", np.zeros(kept.sum()) if found.judged is None
+                           else found.judged[kept]),
+                "group": ("item", np.array(found.groups)[kept]),
+                "first": ("item", links.first[kept]),
+                "second": ("item", links.second[kept]),
+                "words_known": ("source", _known(found, own, others)),
+                "items_known": ("source", [
+                    float(there[found.items].all(axis=1).mean())
+                    for there in (own, *(there for _, there in others.values()))
+                ]),
+            },
+            coords={
+                "method": list(methods),
+                "score": list(found.scores),
+                "layer": [INPUT, *range(encoder.shape.layers)],
+                "base": list(others),
+                "source": ["distilled", *others],
+            },
+            attrs={
+                "occurrences": int(counts.sum()),
+                "moved": sums.moved,
+                "asked": len(kept),
+                "words": len(found.words),
+            },
+        )  # fmt: skip
+
+    def _questions(self, corpus: Corpus) -> WordQuestions:
+        from bertology.annotated.word_contexts import count_words
+        from bertology.studies.geometry.static_embeddings.questions import (
+            asked_words,
+            word_questions,
+        )
+
+        shown = self.shown(corpus)
+        more: list[str] = []
+        if len(asked_words(shown)[0]) == 4 and self.candidates:
+            counts, _ = count_words(self._contexts(corpus), lower=True)
+            more = [word for word, _ in counts.most_common(self.candidates)]
+        return word_questions(shown, more)
+
+    def _summed(
+        self,
+        encoder: Encoder,
+        corpus: Corpus,
+        found: WordQuestions,
+        context: Context,
+    ) -> ContextSums:
+        from bertology.annotated.word_contexts import ContextSums, add_contexts, spelt
+
+        device = "cuda" if encoder.device.type == "cuda" else "cpu"  # others lack doubles
+        words = [spelt(word, lower=True) for word in found.words]
+        layers = range(encoder.shape.layers + 1)
+        sums = ContextSums(words, layers, encoder.shape.hidden, device=device)
+        passes = 1 + self.steps_of_component
+        examples = list(self._contexts(corpus))
+        for number in range(passes):
+            add_contexts(
+                encoder,
+                examples,
+                sums,
+                pooling=self.pooling,
+                lower=True,
+                batch_tokens=context.batch_tokens,
+                advance=context.advance,
+            )
+            if number < passes - 1 or number:
+                sums.end_pass()
+        return sums
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Scores by layer and method, the cross-fitted best beside the others."""
+        model = measured[MODEL]
+        found = Distilled(
+            model,
+            [part["answers"].to_numpy() for part in self.of_copies(measured)],
+            PairLinks(model["first"].to_numpy(), model["second"].to_numpy()),
+            options={"level": self.level, "resamples": self.resamples, "seed": self.seed},
+        )
+        evidence, reasons = self._evidence(found)
+        tables = {
+            "vectors": found.by_vectors(),
+            "layers": found.by_layer(),
+            "coverage": found.coverage(),
+            "comparisons": found.comparisons(),
+        }
+        if found.judged is None:
+            tables["sections"] = found.by_section()
+        return self.result(
+            provenance,
+            tables,
+            evidence=evidence,
+            reasons=reasons,
+            facts={
+                "examples": found.items,
+                "contexts": Path(self.contexts).name,
+                **{str(name): value for name, value in model.attrs.items()},
+            },
+        )
+
+    def _evidence(self, found: Distilled) -> tuple[dict[str, Estimate | None], dict[str, str]]:
+        gain = found.distilled_gain()
+        evidence: dict[str, Estimate | None] = {
+            "distilled_gain": gain,
+            "over_given": found.over_given(),
+            "component_gain": found.component_gain(),
+        }
+        if gain.low > 0:  # where layers tell anything of words that the input does not
+            evidence["lower_over_upper"] = found.lower_over_upper()
+        reasons = {"over_given": _NO_FILE, "lower_over_upper": _NOTHING_TOLD}
+        return evidence, {name: why for name, why in reasons.items() if evidence.get(name) is None}
+
+
+Vectors = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
+def _others(encoder: Encoder, found: WordQuestions, files: Sequence[str]) -> dict[str, Vectors]:
+    """Rows of the model's table, and those of files: vectors of all words, and which are there."""
+    from bertology.data.static_vectors import read_word_vectors
+    from bertology.model.batch import unknown_id
+
+    unknown = unknown_id(encoder.tokenizer)
+    table = encoder.model.get_input_embeddings().weight.detach()
+    rows, there = np.zeros((len(found.words), table.shape[1])), np.zeros(len(found.words), bool)
+    for at, word in enumerate(found.words):
+        # After a space, as words stand in a text: some tokenizers tell the difference.
+        ids = encoder.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
+        if any(token != unknown for token in ids):
+            rows[at], there[at] = table[list(ids)].double().mean(0).cpu().numpy(), True
+    others: dict[str, Vectors] = {TABLE: (rows, there)}
+    for name in files:
+        read = read_word_vectors(name, found.words)
+        each = [read.find(word) for word in found.words]
+        known = np.array([one is not None for one in each])
+        held = np.array([np.zeros(read.width) if one is None else one for one in each])
+        short = Path(name).name
+        others[name if short in others else short] = (held.astype(np.float64), known)
+    return others
+
+
+def _known(
+    found: WordQuestions, own: NDArray[np.bool_], others: Mapping[str, Vectors]
+) -> list[float]:
+    """The share of the questions' words that each source has."""
+    asked = np.unique(found.items)
+    sources: list[Any] = [own, *(there for _, there in others.values())]
+    return [float(there[asked].mean()) for there in sources]

@@ -1,0 +1,326 @@
+"""Word senses: do the states of a word's occurrences lie together by sense?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import ParameterError
+from bertology.parameters import parameter
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
+from bertology.studies.geometry.word_senses.data import SenseData
+from bertology.studies.geometry.word_senses.results import WordSensesResult
+from bertology.studies.geometry.word_senses.tables import Senses
+from bertology.studies.study import Context, Needs
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.annotated.sense_occurrences import Occurrence
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+
+_CLUSTERED = 300  # lemmas whose clusters are looked at, the most frequent ones
+_POINTS = 400  # occurrences of a lemma among which clusters are looked for
+
+
+@dataclass(frozen=True)
+class WordSenses(ShuffledCopies, Resampled):
+    """Do the contextual embeddings of a word form clusters that are its senses?
+
+    Method: every annotated occurrence of a word with several senses gets the sense that most of its
+    nearest neighbours (by cosine) among other occurrences of the same lemma have, after each layer.
+    Neighbours come from other texts: from another split (`train-split`), or from the other folds of
+    the same texts; documents stay together where the corpus has them. Scored are the share of right
+    answers, and its mean over lemmas, of ambiguous lemmas only. The best layer and number of
+    neighbours are picked on one half and scored on the other. They must beat the lemma's most
+    frequent sense (of equally frequent ones, one by chance), static embeddings (what words that are
+    spelt alike mean most often), the input of the first layer, and copies of the model with
+    shuffled weights. Clusters: k-means with as many clusters as senses, by lemma, of one occurrence
+    in each text or document; adjusted Rand index and V-measure with the senses, and the silhouette
+    of the senses, each beyond its mean when the senses are dealt out anew. Intervals are over texts
+    or documents; those of clusters and of means over lemmas are over lemmas (Student's, corrected
+    for skewness; of five or more).
+
+    Source: Wiedemann et al. (2019). Limits: senses that only one text has cannot be told by
+    neighbours and count as wrong; clusters are looked for among senses with five occurrences or
+    more. The embeddings of the words around tell much of the sense by themselves (`context`, a bag
+    of words), so that what is beyond them is given apart. Texts that read the same never teach each
+    other. Words that were cut off are left out.
+    """
+
+    version: ClassVar[int] = 3
+    needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "senses"}))
+    result_type: ClassVar[type[Result]] = WordSensesResult
+    fewest: ClassVar[int] = 10
+    copies: ClassVar[int] = 4  # with shuffled weights: some tell more than others by chance
+    fills_gpu: ClassVar[bool] = True
+
+    examples: int = parameter(
+        2000,
+        "Draw so many of the texts at random; all if there are fewer.",
+        minimum=10,
+        at_least_option="limit",
+    )
+    train_split: str = parameter(
+        "", "The split that neighbours come from; if not given, other folds of the same texts."
+    )
+    train_examples: int | None = parameter(
+        None, "Take so many texts of that split, drawn at random; all if not given.", minimum=2
+    )
+    folds: int = parameter(5, "Folds, where neighbours come from the same texts.", minimum=2)
+    k: tuple[int, ...] = parameter((1, 5, 10), "Numbers of neighbours that vote.")
+    pooling: str = parameter(
+        "mean",
+        "The state of a word: that of its first piece, its last, or the mean.",
+        choices=("first", "last", "mean"),
+    )
+    per_sense: int = parameter(
+        5, "Clusters: look at senses with so many occurrences or more.", minimum=2
+    )
+    deals: int = parameter(
+        20, "Clusters: deal the senses out anew so many times.", minimum=1, maximum=1000
+    )
+    words: tuple[str, ...] = parameter(
+        (), "Words to draw (bank,spring); if not given, those with many occurrences of all senses."
+    )
+    pictured: int = parameter(4, "Draw so many words, if none is named.", minimum=0, maximum=50)
+    points: int = parameter(
+        200, "Draw so many occurrences of each word, taken at random.", minimum=2, maximum=2000
+    )
+    planes: tuple[str, ...] = parameter(
+        ("pca", "t-sne"), "How they are drawn in two dimensions: pca, t-sne, umap (if installed)."
+    )
+    drawn_layers: tuple[int, ...] = parameter(
+        (), "Layers to draw, -1 for the input; if not given: the input, the middle one, the last."
+    )
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse numbers below one, methods that are not there, and unknown layers."""
+        from bertology.annotated.sense_planes import METHODS, available_methods
+        from bertology.annotated.words import require_offsets
+
+        super().check(encoder, corpus)
+        require_offsets(encoder)
+        if not self.k or min(self.k) < 1:
+            raise ParameterError("k", "word-senses", "be one or more, from 1", self.k)
+        for method in self.planes:
+            if method not in available_methods():
+                must = "be of " + ", ".join(METHODS[:2]) + " (umap needs the package umap-learn)"
+                raise ParameterError("planes", "word-senses", must, method)
+        for layer in self.drawn_layers:
+            if not -1 <= layer < encoder.shape.layers:
+                must = f"be from -1 to {encoder.shape.layers - 1}"
+                raise ParameterError("drawn_layers", "word-senses", must, layer)
+        if corpus is not None and self.train_split:
+            self.taught(corpus)
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The texts that neighbours come from, if they are others."""
+        if corpus is None or not self.train_split:
+            return {}
+        return {"training_data": self.taught(corpus).fingerprint}
+
+    def taught(self, corpus: Corpus) -> Corpus:
+        """The texts that neighbours come from."""
+        from bertology.data.corpus import Field
+        from bertology.data.loading import load_split
+
+        found = load_split(corpus, self.train_split, limit=self.train_examples)
+        found.require(Field.SENSES)
+        return found
+
+    def looked_at(self, corpus: Corpus) -> tuple[Corpus, int]:
+        """All texts that are read, and how many of them, the first, are asked about."""
+        asked = self.shown(corpus)
+        if not self.train_split:
+            return asked, len(asked)
+        examples = [*asked, *self.taught(corpus)]
+        return replace(asked, examples=examples, origin={}), len(asked)
+
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """Those that teach, too."""
+        return self.looked_at(corpus)[0].texts
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """The texts that are read; neighbours count as much again."""
+        return 2 * len(self.shown(corpus))
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Right answers by unit and lemma, clusters by lemma; of the model also baselines."""
+        import xarray as xr
+
+        from bertology.annotated import states as of_words
+        from bertology.annotated.sense_occurrences import (
+            found_spans,
+            sense_occurrences,
+            span_states,
+            span_words,
+            static_views,
+        )
+        from bertology.train.probes.neighbours import sense_votes
+
+        whole, asked = self.looked_at(corpus)
+        reader, own = self.reader(encoder, part), part == MODEL
+        occurrences = sense_occurrences(whole)
+        spans = [one.span for one in occurrences]
+        words = of_words.word_states(
+            reader,
+            whole,
+            words=span_words(whole, spans),
+            pooling=self.pooling,
+            folder=context.states if own else None,  # nobody asks for a copy's states again
+            batch_tokens=context.batch_tokens,
+        )
+        context.advance(asked)
+        rows = found_spans(whole, words, spans)
+        there = np.array([len(at) > 0 for at in rows], bool)
+        data = SenseData.of(
+            whole, occurrences, there, asked=asked, folds=self.folds, seed=self.seed
+        )
+        states = span_states(words, [rows[at] for at in data.places])
+        votes = sense_votes(states, data.asking(), self.k, device=encoder.device)
+        found: dict[str, Any] = _summed(data, "", votes == data.sense_of, ("k", "layer"))
+        found |= self._clusters(data, states, encoder.device)
+        if own:
+            views = static_views(encoder, whole, [spans[at] for at in data.places])
+            found |= self._baselines(data, views, encoder.device)
+            found |= self._picture(data, states, whole, occurrences)
+        context.advance(asked)
+        return xr.Dataset(
+            found,
+            attrs={
+                "unit": data.unit,
+                "missing": int((~there).sum()),
+                "repeated": data.repeated,
+                "occurrences": int(data.answered.sum()),
+                "asked": int(data.asked.sum()),
+            },
+        )
+
+    def _baselines(self, data: SenseData, views: Any, device: Any) -> dict[str, Any]:
+        """Right answers without a layer, and how many answers there are."""
+        from bertology.studies.geometry.word_senses.data import static_answers
+        from bertology.train.probes.neighbours import sense_votes
+
+        votes = sense_votes(views.around[None], data.asking(), self.k, device=device)[:, 0]
+        found = _summed(data, "context_", votes == data.sense_of, ("k",))
+        for name, right in static_answers(data, views).items():
+            found |= _summed(data, f"{name}_", right, ())
+        found |= _summed(data, "all_", np.ones(len(data), bool), ())
+        found["lemma"] = ("lemma", np.array(data.lemmas))
+        found["kinds"] = ("lemma", np.array([len(of) for of in data.senses], np.int64))
+        return found
+
+    def _clusters(
+        self, data: SenseData, states: NDArray[np.float16], device: Any
+    ) -> dict[str, Any]:
+        """Cluster scores of lemmas (score, word, layer), and when senses are dealt out anew."""
+        import torch
+
+        from bertology.studies.geometry.word_senses.data import clustered_lemmas
+        from bertology.train.probes.clusters import cluster_scores
+
+        chosen = clustered_lemmas(
+            data, fewest=self.per_sense, most=_CLUSTERED, points=_POINTS, seed=self.seed
+        )
+        own = np.zeros((3, len(chosen), len(states)))
+        dealt = np.zeros_like(own)
+        kinds = np.zeros(len(chosen), np.int64)
+        for at, (lemma, rows) in enumerate(chosen):
+            _, senses = np.unique(data.sense_of[rows], return_inverse=True)
+            scores = cluster_scores(
+                torch.from_numpy(states[:, rows]).to(device),
+                senses.astype(np.int64),
+                deals=self.deals,
+                seed=self.seed + lemma,
+            )
+            own[:, at], dealt[:, at], kinds[at] = scores.own, scores.dealt, senses.max() + 1
+        dims = ("score", "word", "layer")
+        return {
+            "clusters": (dims, own),
+            "dealt": (dims, dealt),
+            "word_lemma": ("word", np.array([lemma for lemma, _ in chosen], np.int64)),
+            "word_kinds": ("word", kinds),
+            "word_n": ("word", np.array([len(rows) for _, rows in chosen], np.int64)),
+        }
+
+    def _picture(
+        self,
+        data: SenseData,
+        states: NDArray[np.float16],
+        corpus: Corpus,
+        occurrences: Sequence[Occurrence],
+    ) -> dict[str, Any]:
+        """Occurrences of some words in planes (plane, drawn, point, axis)."""
+        from bertology.annotated.sense_occurrences import shown_text
+        from bertology.annotated.sense_planes import plane_of
+        from bertology.studies.geometry.word_senses.data import pictured_lemmas
+
+        last = len(states) - 2
+        layers = list(self.drawn_layers) or sorted({-1, last // 2, last})
+        rng, by_lemma = np.random.default_rng(self.seed), data.by_lemma()
+        chosen: list[NDArray[np.int64]] = []
+        for lemma in pictured_lemmas(data, self.words, self.pictured):
+            rows = by_lemma[lemma]
+            few = len(rows) <= self.points
+            chosen.append(rows if few else np.sort(rng.choice(rows, self.points, replace=False)))
+        every = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
+        texts = [shown_text(corpus, occurrences[at].span) for at in data.places[every]]
+        senses = [occurrences[at].sense for at in data.places[every]]
+        planes = np.zeros((len(self.planes), len(layers), len(every), 2), np.float32)
+        for number, method in enumerate(self.planes):
+            for at, layer in enumerate(layers):
+                made = [
+                    plane_of(states[layer + 1, rows], method, seed=self.seed) for rows in chosen
+                ]
+                if made:
+                    planes[number, at] = np.concatenate(made)
+        return {
+            "plane": (("method", "drawn", "point", "axis"), planes),
+            "method": ("method", np.array(self.planes)),
+            "drawn": ("drawn", np.array(layers, np.int64)),
+            "point_lemma": ("point", data.lemma_of[every]),
+            "point_sense": ("point", np.array(senses, dtype=str)),
+            "point_text": ("point", np.array([text for text, _, _ in texts], dtype=str)),
+            "point_place": (
+                ("point", "end"), np.array([x[1:] for x in texts], np.int64).reshape(-1, 2),
+            ),
+        }  # fmt: skip
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Shares by layer, the best layer beside its baselines, clusters, the picture."""
+        model = measured[MODEL]
+        senses = Senses(model, self.of_copies(measured), self)
+        evidence, reasons = senses.evidence()
+        return self.result(
+            provenance,
+            senses.tables(),
+            evidence=evidence,
+            reasons=reasons,
+            facts={
+                "examples": int(senses.told.counts.astype(bool).sum()),
+                "lemmas": int((model["all_by_lemma"].to_numpy() > 0).sum()),
+                **{str(name): value for name, value in model.attrs.items()},
+            },
+        )
+
+
+def _summed(
+    data: SenseData, name: str, right: NDArray[Any], dims: tuple[str, ...]
+) -> dict[str, Any]:
+    """Right answers (…, N) by unit and by lemma."""
+    _, units = np.unique(data.units, return_inverse=True)
+    lemmas = len(data.lemmas)
+    return {
+        f"{name}by_unit": (("unit", *dims), data.summed(right, units, int(units.max()) + 1)),
+        f"{name}by_lemma": (("lemma", *dims), data.summed(right, data.lemma_of, lemmas)),
+    }

@@ -1,0 +1,318 @@
+"""Fine-tuning variants: which ways to fine-tune are better than the plain one, and at what cost?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, ClassVar
+
+from bertology.errors import InterruptedRunError, ParameterError
+from bertology.metrics import judged_metric
+from bertology.parameters import parameter
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from bertology.studies.designs.scored_runs import ScoredRuns, answered
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
+from bertology.studies.designs.trials import reaching, split_part
+from bertology.studies.study import Context
+from bertology.studies.training.finetuning_variants.choice import (
+    INTERMEDIATE,
+    NAMED,
+    PLAIN,
+    USUAL,
+    VARIANTS,
+    Variant,
+    chosen_variants,
+)
+from bertology.studies.training.finetuning_variants.results import (
+    BETTER,
+    TITLED,
+    WORSE,
+    FinetuningVariantsResult,
+)
+from bertology.studies.training.finetuning_variants.runs import Trained, VariantRun, train_variant
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+
+_UNLEARNT = (
+    "not judged: plain fine-tuning does not surely beat a constant answer, so that there is "
+    "nothing to improve on"
+)
+
+
+@dataclass(frozen=True)
+class FinetuningVariants(TaskTrials):
+    """Which ways to fine-tune are better than the plain one, and what do they cost?
+
+    Method: each variant learns from the training split and is scored on the corpus that is given,
+    the validation split, once for each seed; `plain` trains all weights, and every other variant is
+    compared with it by seed. `layer-mix` and `joined-layers` let the head read all or the last four
+    layers, `chosen-layers` the mean of these four, `features` trains the head alone,
+    `frozen-bottom` keeps the lower half as it is, `top-again` draws the top quarter anew,
+    `layer-rates` takes smaller steps in lower layers (0.9 for each), `bias-only`, `adapters` (width
+    16) and `lora` (rank 8) train few weights, `mixout` mixes pre-trained weights in (0.7),
+    `adversarial` trains on embeddings moved to where the loss is higher (2 passes), `substitution`
+    replaces one token in ten, `masked-lm` and `intermediate` first train on the task's texts or on
+    another task (`--intermediate`), and `early-stopping` keeps the best epoch on a part of the
+    training data that is not learnt from. Models are also scored on noisy texts, in which some
+    tokens are others (`--noise`), for what is said of robustness. Intervals are over seeds and
+    examples together. In tables and figures, those of differences hold for all variants together
+    (Bonferroni), and which variants are surely better or worse is tested for all of them (Holm). A
+    variant may also be ways as `bertology finetune --way` takes them, several joined by `+`:
+    `--ways adapters:size=64,mixout:share=0.9+layer_rates`; only a `+` before a letter separates,
+    and {half} and {top} stand for a half and a quarter of the layers.
+
+    Claims rest on accuracy (correlation for regressions and CoLA). Each is about one variant that
+    was chosen before, so its interval is that of this variant alone. None is judged where plain
+    fine-tuning does not surely beat a constant answer.
+
+    Source: A Primer in BERTology (TACL 2020), section 6.3. Limits: every variant has one setting,
+    the same for all tasks, and the epochs of plain fine-tuning; with a setting chosen for the task
+    each may be better. Variants that train few weights have a higher rate (1e-3). Noise is of
+    random tokens, which is not what attacks do. Runs that fail stay in, but few seeds may show none
+    of a way that fails now and then. Times are compared where runs were on the same device, which
+    may have had other work.
+    """
+
+    version: ClassVar[int] = 2
+    result_type: ClassVar[type[Result]] = FinetuningVariantsResult
+    trains_models: ClassVar[bool] = True
+    column: ClassVar[str] = "variant"
+
+    ways: tuple[str, ...] = parameter(
+        USUAL,
+        "Variants to compare with plain fine-tuning: names of the docs page, or ways as `bertology "
+        "finetune --way` takes them, several of one variant joined by `+` "
+        "(mixout:share=0.9+layer_rates:decay=0.95).",
+    )
+    intermediate: str = parameter("", "Another task to learn first; adds that variant.")
+    intermediate_split: str = parameter("train", "The split of it to learn from.")
+    intermediate_limit: int = parameter(
+        20000, "Learn from so many examples of it; 0 for all.", minimum=0
+    )
+    noise: float = parameter(0.1, "Share of tokens that noisy texts replace.", minimum=0, maximum=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        chosen = chosen_variants(self.ways)
+        if not chosen and not self.intermediate:
+            must = f"be some of {', '.join(NAMED)}, or ways of `bertology finetune`"
+            raise ParameterError("ways", "FinetuningVariants", must, [])
+        # One text for each variant, so that however it was written it is the same study.
+        texts = (name if name in VARIANTS else one.title for name, one in chosen.items())
+        object.__setattr__(self, "ways", tuple(texts))
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """Plain fine-tuning, and what is compared with it."""
+        return list(self._chosen)
+
+    @cached_property
+    def _chosen(self) -> dict[str, Variant]:
+        """All variants by their names, as they are written for a model of any size."""
+        found = {PLAIN: VARIANTS[PLAIN], **chosen_variants(self.ways)}
+        return found | ({INTERMEDIATE: VARIANTS[INTERMEDIATE]} if self.intermediate else {})
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """All variants must fit the model."""
+        super().check(encoder, corpus)
+        assert corpus is not None
+        jobs = dict[str, str]()
+        for name in self.variants:
+            run = self._run(encoder, corpus, name, 0)
+            run.check()
+            if (same := jobs.setdefault(run.job.identity, name)) != name:
+                must = f"be of different settings: {same!r} and {name!r} are the same"
+                raise ParameterError("ways", "FinetuningVariants", must, list(self.ways))
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The training data, and what else ways read, such as another task."""
+        from bertology.train.ways import read_way
+
+        assert corpus is not None
+        known = super().ingredients(corpus)
+        for name in self.variants:
+            for text in self._filled(name, 1).ways:
+                known |= read_way(text).ingredients(corpus)
+        return known
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Train one model, or go on with it, and keep its answers."""
+        name, seed = split_part(part)
+        run, reach = self._run(encoder, corpus, name, seed), reaching(context)
+        try:
+            trained = train_variant(run, context.trained, keep=name == PLAIN, reach=reach)
+            found = self._answers(name, trained, corpus)
+        except InterruptedRunError:
+            raise KeyboardInterrupt from None  # the session knows what is kept
+        reach(BARS)
+        return found
+
+    def _run(self, encoder: Encoder, corpus: Corpus, variant: str, seed: int) -> VariantRun:
+        chosen = self._filled(variant, encoder.shape.layers)
+        settings = partial(self.settings, hidden=encoder.shape.hidden, seed=seed)
+        return VariantRun.of(encoder, self.load_train(corpus), corpus, chosen, settings)
+
+    def _filled(self, variant: str, layers: int) -> Variant:
+        """A variant as it suits a model with so many layers."""
+        values: dict[str, object] = {"half": layers // 2, "top": max(1, layers // 4)}
+        if variant == INTERMEDIATE:
+            values["task"], values["split"] = self.intermediate, self.intermediate_split
+            values["limit"] = self.intermediate_limit
+        return self._chosen[variant].filled(**values)
+
+    def _answers(self, name: str, trained: Trained, corpus: Corpus) -> xr.Dataset:
+        from bertology.train.evaluate import baseline
+
+        train = self.load_train(corpus)
+        said, noisy = trained.answers(corpus, noise=self.noise)
+        found = answered(
+            {name: said},
+            corpus,
+            train,
+            trained=trained.weights,
+            size=trained.size,
+            seconds=trained.seconds,
+            device=trained.device,
+            **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
+        )
+        return found.assign(noisy=(("method", "example"), noisy[None]))
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Scores and differences, with intervals over seeds and examples; and costs."""
+        same_training_data(measured)
+        facts = next(iter(measured.values())).attrs
+        metrics = str(facts["metrics"]).split()
+        judged = judged_metric(metrics)
+        order = [*VARIANTS, *(name for name in self.variants if name not in VARIANTS)]
+        runs = ScoredRuns.read(measured, self.level, order=order)
+        seen_with = {
+            n: p.drop_vars("predictions").rename(noisy="predictions") for n, p in measured.items()
+        }
+        noisy = ScoredRuns.read(seen_with, self.level, order=order)
+        others = [name for name in runs.predictions if name != PLAIN]
+        evidence, tables = dict[str, Estimate | None](), {}
+        for ending, scored in (("", runs), ("_noisy", noisy)):
+            tables[ending] = _table(scored, metrics)
+            for name in others:
+                quantity = f"{name.replace('-', '_')}_over_plain{ending}"
+                evidence[quantity] = _over_plain(scored, name, judged)
+        plain, constant = runs.score(PLAIN, judged), float(facts[f"constant_{judged}"])
+        learnt = not constant >= (plain.value if math.isnan(plain.low) else plain.low)
+        reasons = {} if learnt else dict.fromkeys(evidence, _UNLEARNT)
+        return self.result(
+            provenance,
+            {
+                "variants": tables[""],
+                "noisy": tables["_noisy"],
+                "costs": _costs(measured, order),
+                "runs": runs.runs(self.column, metrics),
+            },
+            evidence=evidence if learnt else {},
+            reasons=reasons,
+            facts={
+                "task": facts["task"],
+                "train_size": facts["train_size"],
+                "judged": judged,
+                "examples": len(runs.labels),
+                "epochs": self.epochs,
+                "seeds": self.seeds,
+                "noise": self.noise,
+                "constant": constant,
+                **{f"constant_{m}": float(facts[f"constant_{m}"]) for m in metrics},
+                **{f"{TITLED}{n}": v.title for n, v in self._chosen.items() if n not in VARIANTS},
+            },
+        )
+
+
+def _over_plain(runs: ScoredRuns, name: str, metric: str) -> Estimate | None:
+    return runs.difference(name, PLAIN, metric, in_seeds=True, once=True)
+
+
+def _at_once(runs: ScoredRuns, names: Sequence[str], metric: str) -> dict[str, Estimate | None]:
+    """Differences to plain fine-tuning of so many variants; intervals hold for all together.
+
+    They are made at the stricter level. Stretching those of one variant is not the same: with three
+    seeds that spread much, they would miss more often than they may.
+    """
+    strict = replace(runs, level=1 - (1 - runs.level) / max(1, len(names)))
+    return {name: _over_plain(strict, name, metric) for name in names}
+
+
+def _surely(runs: ScoredRuns, first: Mapping[str, Estimate | None], metric: str) -> dict[str, str]:
+    """Which variants are better or worse, when all are tested: Holm's method, step by step.
+
+    Those that differ where all are looked at make the next step less strict for the others.
+    """
+    found, open_yet = dict[str, str](), dict(first)
+    while open_yet:
+        told = {
+            name: BETTER if one.value > 0 else WORSE
+            for name, one in open_yet.items()
+            if one is not None and one.excludes(0.0)
+        }
+        if not told:
+            break
+        found |= told
+        open_yet = _at_once(runs, [name for name in open_yet if name not in told], metric)
+    return found
+
+
+def _table(runs: ScoredRuns, metrics: Sequence[str]) -> pd.DataFrame:
+    """Scores, failed runs, and differences to plain fine-tuning."""
+    table = runs.table("variant", metrics)
+    failed = {name: int(runs.collapsed(name).sum()) for name in runs.predictions}
+    table["failed"] = [failed[name] for name in table["variant"]]
+    over, sure = dict[tuple[str, str], Estimate | None](), dict[tuple[str, str], str]()
+    for metric in metrics:
+        found = _at_once(runs, [name for name in runs.predictions if name != PLAIN], metric)
+        over |= {(name, metric): one for name, one in found.items()}
+        sure |= {(name, metric): w for name, w in _surely(runs, found, metric).items()}
+    keys = list(zip(table["variant"], table["metric"], strict=True))
+    for end, of in (("", "value"), ("_low", "low"), ("_high", "high")):
+        each = [over.get(key) for key in keys]
+        table[f"over_plain{end}"] = [math.nan if e is None else getattr(e, of) for e in each]
+    table["sure"] = [sure.get(key, "") for key in keys]
+    return table
+
+
+def _costs(measured: Mapping[str, xr.Dataset], variants: Sequence[str]) -> pd.DataFrame:
+    """Trained weights, seconds in the mean over seeds, and where, by variant in this order.
+
+    `time` is in units of plain fine-tuning; NaN where a run was on another device than plain's of
+    its seed, such as a model that was kept of an earlier study.
+    """
+    import pandas as pd
+
+    rows = pd.DataFrame(
+        dict(zip(("variant", "seed"), split_part(part), strict=True))
+        | {name: float(found.attrs[name]) for name in ("trained", "size", "seconds")}
+        | {"device": str(found.attrs.get("device", ""))}  # earlier versions did not tell it
+        for part, found in measured.items()
+    )
+    where = {
+        name: own.set_index("seed")["device"].sort_index() for name, own in rows.groupby("variant")
+    }
+    means = rows.groupby("variant", sort=False)[["trained", "size", "seconds"]].mean().reset_index()
+    order = {name: at for at, name in enumerate(variants)}
+    means = means.sort_values("variant", key=lambda names: names.map(order), ignore_index=True)
+    plain = float(means.loc[means["variant"] == PLAIN, "seconds"].iloc[0])
+    alike = pd.Series([where[name].equals(where[PLAIN]) for name in means["variant"]])
+    return pd.DataFrame(
+        {
+            "variant": means["variant"],
+            "trained": means["trained"].astype(int),
+            "share": means["trained"] / means["size"],
+            "seconds": means["seconds"],
+            "time": (means["seconds"] / (plain or math.nan)).where(alike),
+            "device": [", ".join(sorted(set(where[name]))) for name in means["variant"]],
+        }
+    )

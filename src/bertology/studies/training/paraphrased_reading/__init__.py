@@ -1,0 +1,273 @@
+"""Paraphrased reading: are questions still answered when they are put in other words?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import InterruptedRunError, ParameterError
+from bertology.parameters import parameter
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.studies.designs.task_trials import BARS, TaskTrials
+from bertology.studies.designs.trials import reaching, split_part
+from bertology.studies.study import Context, Needs
+from bertology.studies.training.paraphrased_reading.data import (
+    LEARNT,
+    RULES,
+    ReadingData,
+    Wanted,
+    by_rules,
+    read_data,
+    seen_by,
+)
+from bertology.studies.training.paraphrased_reading.results import (
+    ParaphrasedReadingResult,
+    concluded,
+)
+from bertology.studies.training.paraphrased_reading.scores import ReadingRuns
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus, Example
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+    from bertology.studies.designs.trials import Reach
+
+_BY_RULES = "rules"
+
+
+@dataclass(frozen=True)
+class ParaphrasedReading(TaskTrials):
+    """Does a model that answers questions read, or does it match words?
+
+    Method: the model learns to choose one of several answers to a question about a text (a head
+    for multiple choice over its first token), and is asked about texts that it did not see. The
+    same questions are then asked about the texts in other words (the field `paraphrase`); or, as
+    QuAIL has it, questions of a challenge set that were paraphrased against matching of words. The
+    drop is told for each type of question. Beside it: models with the same seeds that are trained
+    and asked without the text, and without the question; the place where right answers are most
+    frequent in training; the longest answer; and word overlap, which takes the answer that shares
+    most, with the question, with a stretch of the text (Richardson et al. 2013). Where a rule finds
+    several answers equally good it is right in part. Where the same questions are asked twice, the
+    drop is also compared between those that word overlap loses by rewording and those that it
+    keeps. Texts are the unit of intervals, since questions about one text are not independent;
+    seeds and texts count together. Intervals of single types hold for all of them together. What is
+    learnt is told against guessing: the head reads each answer by itself, and so does not know the
+    place where it stands.
+
+    Source: Rogers et al. (2020), Getting Closer to AI Complete Question Answering (QuAIL), as told
+    in BERTology Nuggets. Limits: QuAIL's challenge set has other texts, all fiction, so that its
+    drop is also one between texts; originals are then asked about fiction only, and the drop is
+    also told beyond that of the model without the text (`drop_beyond_blind`). Where texts are held
+    out of the corpus, what is learnt may be of other kinds than what is asked: of QuAIL's 30 texts
+    of fiction, 30 held out leave none to learn from. The headline tells the kinds. Texts that are
+    longer than the model takes lose their end.
+    """
+
+    needs: ClassVar[Needs] = Needs(
+        fields=frozenset({"text", "text_b", "label", "candidates", "item"}), task=True
+    )
+    result_type: ClassVar[type[Result]] = ParaphrasedReadingResult
+    trains_models: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # intervals by how alike questions of a text are; beside guessing
+
+    challenge: str = parameter(
+        "", "Other data with paraphrased questions; if not given, the paraphrases of the corpus, "
+        "or its split of that name.",
+    )  # fmt: skip
+    challenge_split: str = parameter("challenge", "The split with paraphrased questions.")
+    held_out: int = parameter(
+        0, "Ask about so many texts of the corpus (of the kinds that the challenge set has), and "
+        "learn from its others, where there is no training split; 0: there is one.",
+        minimum=0,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.held_out == 1:
+            must = "be 0, or 2 texts at least"
+            raise ParameterError("held_out", "ParaphrasedReading", must, 1)
+
+    def data(self, corpus: Corpus) -> ReadingData:
+        """All corpora."""
+        return read_data(
+            corpus,
+            Wanted(
+                self.train,
+                self.train_split,
+                self.examples,
+                self.challenge,
+                self.challenge_split,
+                self.held_out,
+            ),
+        )
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """All data must be there, and be multiple choice with as many answers."""
+        from bertology.train.choices import answer_count
+        from bertology.train.encoded import learnable
+        from bertology.train.starts import STARTS, begin
+
+        assert corpus is not None
+        task = learnable(corpus)
+        if task.kind != "multiple-choice":
+            must = (
+                f"be multiple choice, not {task.kind} (a file of questions is read with --columns "
+                "reader=multiple-choice)"
+            )
+            raise ParameterError("corpus", "ParaphrasedReading", must, corpus.name)
+        data = self.data(corpus)
+        counts = {answer_count(one): one.name for one in (data.train, data.original)}
+        counts |= {answer_count(data.paraphrased): data.paraphrased.name}
+        if len(counts) > 1:
+            must = f"have as many answers as the corpus ({answer_count(data.original)})"
+            raise ParameterError("train, challenge", "ParaphrasedReading", must, sorted(counts))
+        begin(encoder, task, STARTS["pretrained"], seed=0)
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The other data: other files under the same names are another study."""
+        assert corpus is not None
+        return {"training_data": _fingerprint(self.data(corpus))}
+
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """Those that are learnt from and those that are asked about, with their questions."""
+        data = self.data(corpus)
+        return [t for one in (data.train, data.original, data.paraphrased) for t in one.texts]
+
+    # Parts ----------------------------------------------------------------------------------------
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """The rules, then a model for each seed and each kind of input."""
+        learnt = [f"{name}-seed-{seed}" for seed in range(self.seeds) for name in LEARNT]
+        return [f"{_BY_RULES}-seed-0", *learnt]
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Train one model and ask it, or ask the rules."""
+        variant, seed = split_part(part)
+        data, reach = self.data(corpus), reaching(context)
+        if variant == _BY_RULES:
+            found = _ruled(data)
+        else:
+            try:
+                found = self._asked(encoder, data, variant, seed, reach, context)
+            except InterruptedRunError:
+                raise KeyboardInterrupt from None  # the session knows what is kept
+        reach(BARS)
+        return found
+
+    def _asked(
+        self,
+        encoder: Encoder,
+        data: ReadingData,
+        variant: str,
+        seed: int,
+        reach: Reach,
+        context: Context,
+    ) -> xr.Dataset:
+        from bertology.train.encoded import encode, learnable
+        from bertology.train.evaluate import predict
+        from bertology.train.iterative_pruning import tuned_encoder
+        from bertology.train.starts import STARTS
+        from bertology.train.tuning import TuningJob
+
+        start = STARTS["pretrained"]
+        settings = self.settings(start, encoder.shape.hidden, seed)
+        train, original, other = (
+            seen_by(variant, one) for one in (data.train, data.original, data.paraphrased)
+        )
+        made = tuned_encoder(
+            TuningJob(encoder, train, original, start, settings),
+            context.trained,
+            progress=lambda step: reach((BARS - 1) * step.done // step.total),
+        )
+        limit, right = self.cut_at(encoder), []
+        for asked in (original, other):
+            encoded = encode(asked, encoder.tokenizer, limit)
+            said = predict(made.model, encoded, learnable(asked))
+            right.append((said == np.asarray(encoded.targets))[None].astype(float))
+        return _answered([variant], right, data)
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Shares of right answers, drops, and where they are."""
+        runs = ReadingRuns.read(measured, self.level)
+        evidence, reasons = concluded(runs)
+        facts = measured[f"{_BY_RULES}-seed-0"].attrs
+        tables = {"methods": runs.methods_table(), "types": runs.types_table()}
+        if runs.paired:
+            tables["overlap"] = runs.overlap_table()
+        return self.result(
+            provenance,
+            tables,
+            evidence=evidence,
+            reasons=reasons,
+            facts={
+                "questions": len(runs.texts[0]),
+                "texts": len(np.unique(runs.texts[0])),
+                "other_texts": len(np.unique(runs.texts[1])),
+                "answers": int(facts["answers"]),
+                "train_size": int(facts["train_size"]),
+                "paired": int(runs.paired),
+                "seeds": self.seeds,
+                **{name: str(facts[name]) for name in facts if name.startswith("genres_")},
+            },
+        )
+
+
+def _fingerprint(data: ReadingData) -> str:
+    """Of everything that is learnt from and asked."""
+    from hashlib import sha256
+
+    read = (data.train, data.original, data.paraphrased)
+    return sha256(" ".join(one.fingerprint for one in read).encode()).hexdigest()[:16]
+
+
+def _answered(
+    methods: Sequence[str], right: Sequence[NDArray[np.float64]], data: ReadingData
+) -> xr.Dataset:
+    """How far each answer is right: (methods, questions), in the original words and in others."""
+    import xarray as xr
+
+    return xr.Dataset(
+        {
+            "original": (("method", "question"), right[0]),
+            "paraphrased": (("method", "asked"), right[1]),
+        },
+        {"method": list(methods)},
+        {"fingerprint": _fingerprint(data)},
+    )
+
+
+def _ruled(data: ReadingData) -> xr.Dataset:
+    """What rules answer, and which text and type each question has."""
+    from bertology.train.choices import answer_count
+
+    sides = data.original, data.paraphrased
+    found = _answered(RULES, [by_rules(data.train, one) for one in sides], data)
+    texts, types = ([[_named(e, key) for e in one] for one in sides] for key in ("item", "group"))
+    # Texts of two sets are others even under the same name, unless the questions are the same.
+    marked = texts if data.paired else [[f"{k} {t}" for t in side] for k, side in enumerate(texts)]
+    numbers = {name: n for n, name in enumerate(sorted({*marked[0], *marked[1]}))}
+    names = sorted({*types[0], *types[1]})
+    kinds = {name: n for n, name in enumerate(names)}
+    found = found.assign(
+        text=("question", np.array([numbers[t] for t in marked[0]])),
+        asked_text=("asked", np.array([numbers[t] for t in marked[1]])),
+        type=("question", np.array([kinds[t] for t in types[0]])),
+        asked_type=("asked", np.array([kinds[t] for t in types[1]])),
+    ).assign_coords(type_name=names)
+    return found.assign_attrs(
+        paired=int(data.paired),
+        train_size=len(data.train),
+        answers=answer_count(data.original),
+        **data.genres,
+    )
+
+
+def _named(example: Example, key: str) -> str:
+    return str(example.annotations.get(key, "all"))
