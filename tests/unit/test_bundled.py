@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from inspect import signature
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -45,6 +48,24 @@ def test_it_is_what_is_loaded_by_default(mini: Encoder) -> None:
 def test_it_is_small_enough_to_come_along() -> None:
     assert size(FOLDER / "model.safetensors") <= 18
     assert size(*FOLDER.rglob("*.safetensors")) <= 62
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small_and_the_steps_are_another(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    for project in (root, root / "steps"):
+        subprocess.run(build, cwd=project, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("bertology-[0-9]*.whl")
+    (steps,) = tmp_path.glob("bertology_steps-*.whl")
+    assert size(wheel) <= 30
+    inside = {name for name in ZipFile(wheel).namelist() if name.endswith(".safetensors")}
+    parts = ("bertology-mini/model", "map-types/model", "tagger/tagger")
+    assert inside == {f"bertology/checkpoints/{part}.safetensors" for part in parts}
+    inside = {name for name in ZipFile(steps).namelist() if name.endswith(".safetensors")}
+    assert inside == {
+        f"bertology_steps/bertology-mini/{path.name}" for path in (FOLDER / "steps").iterdir()
+    }
 
 
 def test_its_tokenizer_is_of_a_class_that_versions_4_and_5_of_transformers_know() -> None:

@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 import bertology as bt
 import tiny
 from bertology.cli.main import app
-from bertology.errors import ModelError, ParameterError, UnknownNameError
+from bertology.errors import MissingExtraError, ModelError, ParameterError, UnknownNameError
 from bertology.model.loading.names import Location, locate
 from bertology.model.loading.steps import compress, restore, save_step
+from bertology.run.over_steps import steps_of
 from bertology.studies import STUDIES
 from toy.making import ToyWorld
 from toy.study import ToyLengths
@@ -156,6 +157,27 @@ def test_float16_weights_are_loaded_in_float32(bundled: Path) -> None:
         assert loaded[name].dtype == torch.float32
         assert torch.equal(loaded[name], tensor.float())
     assert bt.load("bertology-mini@0", dtype="bfloat16").model.dtype == torch.bfloat16
+
+
+def test_installed_steps_are_a_package_of_their_own(
+    bundled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = bt.load("bertology-mini@1000").fingerprint
+    apart = bundled.parents[1] / "installed"
+    shutil.copytree(bundled / "steps", apart / "bertology_steps" / "bertology-mini")
+    shutil.rmtree(bundled / "steps")
+    for ask in (bt.steps, steps_of):
+        with pytest.raises(MissingExtraError, match="step of 'bertology-mini'") as caught:
+            ask("bertology-mini")
+        assert caught.value.hint == "Install it with: pip install 'bertology[steps]'"
+    with pytest.raises(MissingExtraError):
+        bt.load("bertology-mini@1000")
+    assert "in the extra `steps`" in CliRunner().invoke(app, ["models"]).output
+    monkeypatch.syspath_prepend(str(apart))
+    assert bt.steps() == [0, 1000]
+    assert bt.load("bertology-mini@1000").fingerprint == beside
+    other = shutil.copytree(bundled, bundled.parents[1] / "bertology-mini")
+    assert bt.steps(str(other)) == []  # a copy is not the bundled model
 
 
 def test_steps_of_a_run(run: Path) -> None:

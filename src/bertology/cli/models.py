@@ -50,7 +50,7 @@ def list_models(options: ModelsOptions) -> None:
 def _shown(folder: Path) -> tuple[str, str, str, str]:
     """Family, shape, parameters and steps, read without torch."""
     from bertology.model.families import family_of
-    from bertology.model.loading.names import steps_in
+    from bertology.model.loading.names import bundled_models, steps_in
 
     config = read_json(folder / "config.json", error=ModelError)
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
@@ -64,7 +64,8 @@ def _shown(folder: Path) -> tuple[str, str, str, str]:
     width = next((config[k] for k in ("hidden_size", "dim", "d_model") if k in config), "?")
     shape = f"{config.get(stack.layers, '?')} layers × {config.get(stack.heads, '?')} heads × "
     steps = ", ".join(map(str, steps_in(folder)))
-    return family.title, f"{shape}{width} wide", _parameters(folder), steps or "-"
+    none = "in the extra `steps`" if folder in bundled_models().values() else "-"
+    return family.title, f"{shape}{width} wide", _parameters(folder), steps or none
 
 
 def _parameters(folder: Path) -> str:

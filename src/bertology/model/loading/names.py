@@ -2,9 +2,12 @@
 
 `NAME@STEP` is a step of a bundled model or of a folder. Steps are in one of two places:
 
-    FOLDER/steps/step-00001000.safetensors    compressed, beside the model (`model/steps.py`)
+    FOLDER/steps/step-00001000.safetensors    compressed, beside the model (`loading/steps.py`)
     RUN/checkpoints/step-00001000/            whole folders, as pre-training writes them; the
                                               model itself is then RUN/model
+
+The steps of a bundled model lie beside it in a checkout. Installed, they are a package of their
+own, the extra `steps`: `bertology_steps/NAME/step-00001000.safetensors`.
 
 For a hub id, what follows the @ is a revision: a branch, a tag or a commit.
 """
@@ -14,15 +17,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 
 from bertology.bundled import CHECKPOINTS
-from bertology.errors import ModelError, UnknownNameError
+from bertology.errors import MissingExtraError, ModelError, UnknownNameError
 from bertology.plain_files import local_path
 
 DEFAULT_MODEL = "bertology-mini"  # the model when none is named; it is bundled
 
 STEPS = "steps"  # the folder of compressed steps beside a model
+_STEPS_PACKAGE = "bertology_steps"  # the wheel that carries steps of bundled models
 _RUN_STEPS = "checkpoints"  # the folder of whole steps in a pre-training run
 _STEP = re.compile(r"step-(\d+)")
 
@@ -56,7 +61,15 @@ def steps(name: str = DEFAULT_MODEL) -> list[int]:
             f"The steps of {name!r} are not known: it is neither bundled nor a folder here.",
             hint="For a model on the hub, name a revision: 'owner/model@revision'.",
         )
-    return list(steps_in(folder))
+    return list(_steps_of(name, folder))
+
+
+def _steps_of(name: str, folder: Path) -> dict[int, Path]:
+    """The steps in a folder; an error where a bundled model's are not installed."""
+    found = steps_in(folder)
+    if not found and name in bundled_models():
+        raise MissingExtraError("steps", needed_for=f"An earlier training step of {name!r}")
+    return found
 
 
 def steps_in(folder: Path) -> dict[int, Path]:
@@ -65,12 +78,20 @@ def steps_in(folder: Path) -> dict[int, Path]:
     if folder.absolute().name == "model":  # RUN/model and RUN/checkpoints are side by side
         runs.append(folder.absolute().parent / _RUN_STEPS)
     whole = [p.parent for run in runs for p in run.glob("step-*/config.json")]
-    compressed = (folder / STEPS).glob("step-*.safetensors")
+    places = (folder / STEPS, *_installed_steps(folder))
+    compressed = [path for place in places for path in place.glob("step-*.safetensors")]
     found = {}
     for path in (*whole, *compressed):
         if match := _STEP.fullmatch(path.name.removesuffix(".safetensors")):
             found[int(match[1])] = path
     return dict(sorted(found.items()))
+
+
+def _installed_steps(folder: Path) -> list[Path]:
+    """Where the extra `steps` keeps those of a bundled model, if it is installed."""
+    spec = find_spec(_STEPS_PACKAGE) if folder.parent == CHECKPOINTS else None
+    places = spec.submodule_search_locations if spec is not None else None
+    return [Path(place) / folder.name for place in places or ()]
 
 
 def home_of(name: str) -> Path | None:
@@ -91,7 +112,7 @@ def locate(name: str) -> Location:
     folder = _folder_of(base)
     if folder is None:
         return Location(_hub_id(base), revision=tag or None)
-    found = steps_in(folder)
+    found = _steps_of(base, folder)
     if not re.fullmatch(r"[0-9]{1,18}", tag) or int(tag) not in found:
         listed = ", ".join(map(str, found))
         raise ModelError(
