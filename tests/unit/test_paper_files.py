@@ -160,6 +160,66 @@ def test_mistakes_are_told(old: str, new: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+PART = """\
+number: "4"
+title: Words
+did: They looked again.
+found: They found more.
+claims: [some-claims]
+plan:
+  settings:
+    few: {full: 50}
+  corpora:
+    others: [{corpus: grammar-senses, limit: $few}]
+  steps:
+    - {study: word-senses, over: others}
+exhibits:
+  - {study: word-senses, caption: Ours., published: Theirs.}
+"""
+MORE = """\
+number: "4"
+plan: {steps: [{study: anisotropy, over: words}]}
+exhibits:
+  - {study: anisotropy, caption: Ours., published: Theirs.}
+differs: [Their text.]
+unjudged: [{statement: It is so., section: "4", why: It is an opinion.}]
+"""
+
+
+def with_parts(*parts: str) -> Paper:
+    named = {f"part{i}.yaml": part for i, part in enumerate(parts, 1)}
+    return parse_paper(SMALL, label="paper.yaml", functions=HERE, parts=named)
+
+
+def test_sections_may_stand_in_files_of_their_own() -> None:
+    found = with_parts(PART, MORE)
+    assert [s.title for s in found.sections] == ["Heads", "Words"]
+    words = found.sections[1]
+    assert [e.study for e in words.exhibits] == ["word-senses", "anisotropy"]
+    assert [note.text for note in words.differs] == ["Their text."]
+    assert found.claims == ("some-claims",)
+    assert [u.why for u in found.unjudged] == ["It is an opinion."]
+    keys = [s.key for s in plan_paper(found, ReproductionOptions("some-model"), SHAPE).steps]
+    assert keys[2:] == ["word-senses@grammar-senses", "anisotropy@grammar"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("few: {full", "texts: {full", "part1.yaml, line 8: 'texts' is also given elsewhere"),
+        ("limit: $few", "limit: $fewer", "part1.yaml, line 7: Unknown setting '$fewer'"),
+        ("  settings:", "  tasks: [a]\n  settings:", "part1.yaml, line 7: unknown field 'plan.tas"),
+        ("title: Words\n", "", "part1.yaml, line 1: the field 'title' is missing"),
+    ],
+)
+def test_mistakes_in_such_files_are_told(old: str, new: str, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        with_parts(PART.replace(old, new))
+    assert message in str(caught.value)
+    with pytest.raises(DataError, match=r"part2.yaml, line 2: unknown field 'title'"):
+        with_parts(PART, MORE.replace("plan:", "title: Words\nplan:"))
+
+
 def test_another_package_brings_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "brought_paper"
     package.mkdir()

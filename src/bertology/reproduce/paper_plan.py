@@ -1,6 +1,6 @@
 """The plan of a paper as data, and the steps that come of it for given options and data.
 
-In `paper.yaml`, the field `plan` has these parts:
+In `paper.yaml`, the field `plan` has these parts (those of `sections/*.yaml` add to them):
 
     tasks: [mrpc, rte]              # used where the reader names none; left out if there are none
     small_for: grammar*             # corpora that get the small settings; all others get the full

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = [
-    "ablation_table",
-    "example_table",
-    "examples_by_type",
-    "relation_table",
-    "starts_table",
-    "type_table",
-    "types_by_data",
-]
-
 
 def _points(estimate: Estimate | None) -> str:
     """A difference of scores in points, with its sign."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from bertology.reproduce.paper import ResultsByData, TextTable
 from bertology.results.verdict_view import with_interval
 
-__all__ = ["outlier_completions", "outlier_costs", "syntax_table"]
-
 
 def syntax_table(results: ResultsByData) -> TextTable:
     """The best head of each relation that was published, beside the best offset (syntax-heads)."""

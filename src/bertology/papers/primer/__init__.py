@@ -1,1 +1,1 @@
-"""A Primer in BERTology (Rogers et al. 2020), as data in `paper.yaml`: its part on attention."""
+"""A Primer in BERTology (Rogers et al. 2020), as data in `paper.yaml` and `sections`."""
