@@ -70,7 +70,7 @@ def seconds(
             stderr=subprocess.DEVNULL,
         ) as study:
             while study.poll() is None:
-                there = len(list(Path(folder).glob("unfinished/*/order-*.nc")))
+                there = len(list(Path(folder).glob("measured/*/order-*.nc")))
                 finished += [time.perf_counter()] * (there - len(finished))
                 time.sleep(0.02)
         if study.returncode:

@@ -20,6 +20,9 @@ def parameter(default: Any, help: str, **limits: Any) -> Any:
     model, which `measure` finds loaded in `context.others`; "" names none, or, with `before=True`
     too, the one that the studied model was fine-tuned from (`before="if known"`: or none).
 
+    In a study, `concludes=True` says that the value decides only what is concluded of what was
+    measured: measuring cannot read it, and what was measured serves all values of it.
+
     `option="name"` is another name for the command line. `at_least_option="limit"` gives it none:
     where `--limit` is more than the default, it is that.
     """

@@ -76,7 +76,7 @@ def test_a_worker_killed_in_mid_job_changes_nothing(
     assert os.getpid() not in killed
     assert diary.attempts() == {"part-0": 1, "part-1": 1, "part-2": 2, "part-3": 1}
     pd.testing.assert_frame_equal(result.table(), undisturbed, check_exact=True)
-    assert store.parts(result.provenance) == []
+    assert len(store.measured.parts(str((result.provenance.measured or {})["key"]))) > 1
 
 
 @pytest.mark.slow  # starts five processes

@@ -139,7 +139,7 @@ def test_the_other_model_is_loaded_by_workers(world: ToyWorld, other: Path, tmp_
     (job,) = seen
     assert job.others["other"]["model"]["name"] == str(other)
     meant = {"other": {**job.others["other"], "model_fingerprint": "0"}}
-    elsewhere = replace(job, others=meant, result="distance/0000000000000000")
+    elsewhere = replace(job, others=meant, measurement="0000000000000000")
     assert elsewhere.identity != job.identity
     assert "has changed since this run was planned" in attempt(elsewhere, print)["error"]
 
@@ -154,7 +154,7 @@ def test_a_model_in_memory_does_not_leave_the_process(
 
 def test_ray_gives_both_models_its_gpu() -> None:
     job = Job(
-        "s", "m:S", 1, {}, "all", "s/0", {"name": "a", "device": "cuda:3"}, "1", None, None, None,
+        "s", "m:S", 1, {}, "all", "0", {"name": "a", "device": "cuda:3"}, "1", None, None, None,
         others={"other": {"model": {"name": "b", "device": "cuda:3"}, "model_fingerprint": "2"}},
     )  # fmt: skip
     here = _on_given_gpu(job)

@@ -22,7 +22,7 @@ def job() -> Job:
         version=1,
         parameters=study.parameters,
         part="part-0",
-        result="toy-lengths/00ff",
+        measurement="00ff",
         model={"name": "m", "head": "base"},
         model_fingerprint="aa",
         corpus={"name_or_path": "c"},

@@ -22,10 +22,11 @@ from bertology.errors import (
     UnknownNameError,
 )
 from bertology.model.shape import Shape
+from bertology.results.measured import Measurements, PartLostError
 from bertology.results.store import Store
 from bertology.run.local import LocalEngine
 from bertology.run.session import Session
-from bertology.run.stored_parts import DoneElsewhereError, StoredParts
+from bertology.run.stored_parts import StoredParts
 from bertology.run.worker import SECONDS
 from bertology.studies import STUDIES
 from bertology.studies.attention.map_types import MapTypes
@@ -79,7 +80,8 @@ def test_a_result_is_measured_once(
     first = bt.run("toy-lengths", encoder, task=world.corpus, store=store, progress=heard)
     assert diary.attempts() == {f"part-{i}": 1 for i in range(4)}
     assert (heard.total, heard.done, heard.stopped) == (4 * STEPS, 4 * STEPS, True)
-    assert store.parts(first.provenance) == []  # cleaned away
+    key = str((first.provenance.measured or {})["key"])
+    assert store.measured.parts(key) == [f"part-{i}" for i in range(4)]  # they stay
     again = bt.run("toy-lengths", encoder, task=world.corpus, store=store)
     assert sum(diary.attempts().values()) == 4
     assert again.equals(first)
@@ -254,14 +256,15 @@ def test_what_another_process_finished_meanwhile_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The other process has saved the result and cleaned the parts while we were at work."""
-    load_part = Store.load_part
+    load_part = Measurements.load_part
 
-    def faster(self: Store, of: Any, part: str) -> Any:
-        monkeypatch.setattr(Store, "load_part", load_part)
+    def faster(self: Measurements, key: str, part: str) -> Any:
+        monkeypatch.setattr(Measurements, "load_part", load_part)
         bt.run("toy-lengths", encoder, task=world.corpus, store=store)
-        return load_part(self, of, part)
+        self.drop(key)
+        return load_part(self, key, part)
 
-    monkeypatch.setattr(Store, "load_part", faster)
+    monkeypatch.setattr(Measurements, "load_part", faster)
     result = bt.run("toy-lengths", encoder, task=world.corpus, store=store)
     assert len(result.table()) == 24
 
@@ -269,16 +272,16 @@ def test_what_another_process_finished_meanwhile_is_taken(
 def test_parts_are_read_one_by_one_and_not_held(
     world: ToyWorld, encoder: bt.Encoder, store: Store, diary: Diary
 ) -> None:
-    provenance = bt.run("toy-lengths", encoder, task=world.corpus, store=store).provenance
-    store.save_part(provenance, "part-0", xr.Dataset(attrs={SECONDS: 2.0, "kept": 1}))
-    parts = StoredParts(store, provenance, ["part-0", "part-1"])
+    key = "0" * 16
+    store.measured.save_part(key, "part-0", xr.Dataset(attrs={SECONDS: 2.0, "kept": 1}))
+    parts = StoredParts(store.measured, key, ["part-0", "part-1"])
     assert list(parts) == ["part-0", "part-1"]
     assert parts["part-0"].attrs == {"kept": 1}
     assert parts["part-0"] is not parts["part-0"]
     assert parts.seconds("part-0") == 2
     with pytest.raises(KeyError):
         parts["part-9"]
-    with pytest.raises(DoneElsewhereError):  # the result is there, its parts are gone
+    with pytest.raises(PartLostError):
         parts["part-1"]
 
 

@@ -159,7 +159,7 @@ def test_unknown_and_ambiguous_names(store: Store) -> None:
 @pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "a b"])
 def test_names_cannot_leave_the_store(store: Store, name: str) -> None:
     with pytest.raises(ParameterError, match="'part' parameter of the store must be letters"):
-        store.save_part("abc", name, part(0))
+        store.measured.save_part("abc", name, part(0))
     with pytest.raises(ParameterError, match="'table'"):
         store.save(Result(result().provenance, {name: pd.DataFrame()}))
 
@@ -168,23 +168,23 @@ def test_names_cannot_leave_the_store(store: Store, name: str) -> None:
 
 
 def test_parts_are_kept_until_deleted(store: Store) -> None:
-    key = result().provenance
-    assert store.parts(key) == []
-    assert not store.has_part(key, "layer-0")
-    store.delete_parts(key)
-    store.save_part(key.identity, "layer-0", part(1))
-    store.save_part(key.key, "layer.1", part(2))
-    store.save_part(key, "layer-0", part(3))
-    assert store.parts(key) == ["layer-0", "layer.1"]
-    assert store.has_part(key.identity, "layer.1")
-    xr.testing.assert_identical(store.load_part(key, "layer-0"), part(3))
+    key = result().identity
+    assert store.measured.parts(key) == []
+    assert not store.measured.has_part(key, "layer-0")
+    store.measured.drop(key)
+    store.measured.save_part(key, "layer-0", part(1))
+    store.measured.save_part(key, "layer.1", part(2))
+    store.measured.save_part(key, "layer-0", part(3))
+    assert store.measured.parts(key) == ["layer-0", "layer.1"]
+    assert store.measured.has_part(key, "layer.1")
+    xr.testing.assert_identical(store.measured.load_part(key, "layer-0"), part(3))
     assert store.list() == []
     with pytest.raises(ResultNotFoundError, match="has no part 'layer-2'"):
-        store.load_part(key, "layer-2")
+        store.measured.load_part(key, "layer-2")
     store.save(result())
-    assert store.parts(key) == ["layer-0", "layer.1"]
-    store.delete_parts(key)
-    assert store.parts(key) == []
+    assert store.measured.parts(key) == ["layer-0", "layer.1"]
+    store.measured.drop(key)
+    assert store.measured.parts(key) == []
     assert store.has(key)
 
 
@@ -248,10 +248,10 @@ def test_a_damaged_record_is_told(store: Store, text: str) -> None:
 
 
 def test_a_damaged_part_is_told(store: Store) -> None:
-    store.save_part("0" * 16, "a", part(1))
-    (Path(store.url) / "unfinished" / ("0" * 16) / "a.nc").write_bytes(b"not hdf5")
+    store.measured.save_part("0" * 16, "a", part(1))
+    (Path(store.url) / "measured" / ("0" * 16) / "a.nc").write_bytes(b"not hdf5")
     with pytest.raises(StoreError, match=r"a\.nc is damaged"):
-        store.load_part("0" * 16, "a")
+        store.measured.load_part("0" * 16, "a")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_failing_disks(
     store: Store, monkeypatch: pytest.MonkeyPatch, code: int, message: str
 ) -> None:
     key = result().identity
-    store.save_part(key, "a", part(1))
+    store.measured.save_part(key, "a", part(1))
     real = os.fsync
 
     def fail(descriptor: int) -> None:
@@ -276,11 +276,11 @@ def test_failing_disks(
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(StoreError, match=message):
-        store.save_part(key, "b", part(2))
+        store.measured.save_part(key, "b", part(2))
     with pytest.raises(StoreError, match=message):
         store.save(result())
     monkeypatch.undo()
-    assert store.parts(key) == ["a"]
+    assert store.measured.parts(key) == ["a"]
     assert not store.has(key)
     leftovers = [name for _, _, names in os.walk(store.url) for name in names]
     assert leftovers == ["a.nc"]
@@ -300,7 +300,7 @@ def test_what_the_formats_cannot_hold_is_told(store: Store) -> None:
     with pytest.raises(StoreError, match=r"t\.parquet cannot be written in its format"):
         store.save(Result(result().provenance, {"t": mixed}))
     with pytest.raises(StoreError, match=r"a\.nc cannot be written in its format"):
-        store.save_part("0" * 16, "a", xr.Dataset({"a/b": 1}))
+        store.measured.save_part("0" * 16, "a", xr.Dataset({"a/b": 1}))
     assert store.list() == []
 
 
@@ -333,12 +333,12 @@ def test_memory_store() -> None:
     other = Result(saved.provenance, {"effects": saved.table() * 2})
     store.save(other)
     assert store.load(saved.identity).equals(other)
-    store.save_part(saved.identity, "a", part(1))
-    assert store.parts(saved.identity) == ["a"]
-    store.delete_parts(saved.identity)
-    assert store.parts(saved.identity) == []
+    store.measured.save_part(saved.identity, "a", part(1))
+    assert store.measured.parts(saved.identity) == ["a"]
+    store.measured.drop(saved.identity)
+    assert store.measured.parts(saved.identity) == []
     assert store.list() == [saved.provenance]
-    assert not store.has_part(saved.identity, "a")
+    assert not store.measured.has_part(saved.identity, "a")
 
 
 def test_a_store_travels_to_other_processes(store: Store) -> None:

@@ -30,7 +30,7 @@ def write(url: str, writer: int) -> None:
     for round in range(ROUNDS):
         store.save(result(1000 * (writer + 1) + round))
         store.save(result(0, writer))
-        store.save_part("0" * 16, f"part-{round}", result(0).arrays)
+        store.measured.save_part("0" * 16, f"part-{round}", result(0).arrays)
         read = store.load(result(0).identity)
         assert set(read.table()["writer"]) == set(read.arrays["writer"].values.tolist())
 
@@ -49,7 +49,7 @@ def test_two_processes_share_a_store(tmp_path: Path) -> None:
     for provenance in store.list():
         read = store.load(provenance)
         assert len(set(read.table()["writer"]) | set(read.arrays["writer"].values.tolist())) == 1
-    assert len(store.parts("0" * 16)) == ROUNDS
+    assert len(store.measured.parts("0" * 16)) == ROUNDS
     assert not list(Path(url).rglob("*.tmp"))
 
 
@@ -92,11 +92,11 @@ def test_s3(s3: dict[str, object]) -> None:
     changed = Result(saved.provenance, {"t": saved.table() * 2})
     other.save(changed)
     assert store.load(saved.provenance).equals(changed)
-    store.save_part(saved.identity, "a", saved.arrays)
-    assert other.parts(saved.identity) == ["a"]
-    xr.testing.assert_identical(other.load_part(saved.identity, "a"), saved.arrays)
-    other.delete_parts(saved.identity)
-    assert not store.has_part(saved.identity, "a")
+    store.measured.save_part(saved.identity, "a", saved.arrays)
+    assert other.measured.parts(saved.identity) == ["a"]
+    xr.testing.assert_identical(other.measured.load_part(saved.identity, "a"), saved.arrays)
+    other.measured.drop(saved.identity)
+    assert not store.measured.has_part(saved.identity, "a")
     assert store.list() == [saved.provenance]
     with pytest.raises(ResultNotFoundError):
         store.load("zzz")

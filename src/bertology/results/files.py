@@ -28,6 +28,7 @@ class FileSystem(Protocol):
     def cat_file(self, path: str) -> bytes: ...
     def pipe_file(self, path: str, value: bytes, mode: str = ...) -> object: ...
     def isfile(self, path: str) -> bool: ...
+    def size(self, path: str) -> int | None: ...
     def exists(self, path: str) -> bool: ...
     def ls(self, path: str, detail: bool) -> Iterable[str]: ...
     def rm(self, path: str, recursive: bool) -> object: ...
@@ -84,6 +85,14 @@ class Files:
             self._forget()
             return bool(self._system.isfile(self._full(path)))
 
+    def size(self, path: str) -> int:
+        """The bytes of a file; 0 where there is none."""
+        with self._as_store_error("read", path):
+            try:
+                return int(self._system.size(self._full(path)) or 0)
+            except FileNotFoundError:
+                return 0
+
     def names(self, folder: str = "") -> list[str]:
         """Sorted names of what is in a folder; none where there is no folder."""
         with self._as_store_error("read", folder):
@@ -95,7 +104,7 @@ class Files:
             return sorted({str(path).rstrip("/").rpartition("/")[2] for path in found} - {""})
 
     def remove(self, folder: str) -> None:
-        """Remove a folder and what is in it; nothing happens where there is none."""
+        """Remove a file, or a folder and what is in it; nothing happens where there is none."""
         with self._as_store_error("write", folder):
             self._forget()
             if self._system.exists(self._full(folder)):
@@ -184,6 +193,14 @@ class LocalFiles(Files):
                 os.replace(temporary, self._full(path))
             return True
 
+    def size(self, path: str) -> int:
+        """The bytes of a file; 0 where there is none."""
+        with self._as_store_error("read", path):
+            try:
+                return Path(self._full(path)).stat().st_size
+            except FileNotFoundError:
+                return 0
+
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
         with self._as_store_error("read", path):
@@ -199,10 +216,14 @@ class LocalFiles(Files):
             return sorted(name for name in found if not name.endswith(_TEMPORARY))
 
     def remove(self, folder: str) -> None:
-        """Remove a folder and what is in it."""
+        """Remove a file, or a folder and what is in it."""
         with self._as_store_error("write", folder):
             try:
-                shutil.rmtree(self._full(folder))
+                place = Path(self._full(folder))
+                if place.is_file():
+                    place.unlink(missing_ok=True)
+                else:
+                    shutil.rmtree(place)
             except OSError as error:
                 # Another process may remove it, or add to it, at the same time.
                 if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):

@@ -49,14 +49,17 @@ def table_from_bytes(data: bytes) -> pd.DataFrame:
     return pd.read_parquet(io.BytesIO(data), engine="pyarrow")
 
 
-def arrays_to_bytes(arrays: xr.Dataset) -> bytes:
-    """Labelled arrays as a NetCDF-4 file."""
+def arrays_to_bytes(arrays: xr.Dataset, *, compressed: bool = False) -> bytes:
+    """Labelled arrays as a NetCDF-4 file; `compressed` ones are read back the same."""
     ready = _with_attributes(arrays.drop_encoding(), _encode)
-    quickly = plain_to_netcdf(ready)
+    quickly = plain_to_netcdf(ready, compressed=compressed)
     if quickly is not None:
         return quickly
     # xarray would mark NaN as "missing" in every float array; ours are just numbers.
-    plain = {name: {"_FillValue": None} for name in ready.variables}
+    plain = {
+        name: {"_FillValue": None, "zlib": compressed and bool(of.ndim) and of.dtype.kind in "iuf"}
+        for name, of in ready.variables.items()
+    }
     written = ready.to_netcdf(engine="h5netcdf", encoding=plain)
     return bytes(written)
 

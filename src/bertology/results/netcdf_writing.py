@@ -32,13 +32,18 @@ HDF5_NAMES = (
 """How NetCDF-4 lies in HDF5; no attributes of anybody's arrays."""
 
 _NOT_PLAIN = {*HDF5_NAMES, "_FillValue", "dtype", "coordinates"}  # or what xarray says by them
+_LARGE = 2048  # bytes; smaller arrays take more room in chunks than they do as they are
+_PACKED = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
 _NUMBERS = {np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)} | {
     np.dtype(of) for of in (np.float32, np.float64, np.bool_)
 }
 
 
-def plain_to_netcdf(arrays: xr.Dataset) -> bytes | None:
-    """Arrays of numbers, truths and texts as a file; None where there is anything else."""
+def plain_to_netcdf(arrays: xr.Dataset, *, compressed: bool = False) -> bytes | None:
+    """Arrays of numbers, truths and texts as a file; None where there is anything else.
+
+    `compressed`: large arrays of numbers are, and carry checksums that reading them checks.
+    """
     if not _plain(arrays):
         return None
     import h5py
@@ -54,7 +59,7 @@ def plain_to_netcdf(arrays: xr.Dataset) -> bytes | None:
             if name not in variables
         }
         # In their order, so that the same arrays are the same bytes when they are written again.
-        made |= {name: _written(file, str(name), of) for name, of in variables.items()}
+        made |= {name: _written(file, str(name), of, compressed) for name, of in variables.items()}
         for number, name in enumerate(arrays.sizes):
             if name in variables:
                 made[name].make_scale(str(name))
@@ -87,7 +92,7 @@ def _empty_scale(file: h5py.File, name: str, size: int) -> h5py.Dataset:
     return scale
 
 
-def _written(file: h5py.File, name: str, variable: xr.Variable) -> h5py.Dataset:
+def _written(file: h5py.File, name: str, variable: xr.Variable, compressed: bool) -> h5py.Dataset:
     import h5py
 
     values: NDArray[Any] = variable.to_numpy()
@@ -97,7 +102,8 @@ def _written(file: h5py.File, name: str, variable: xr.Variable) -> h5py.Dataset:
         made = file.create_dataset(name, data=values.astype(object), dtype=text, track_order=True)
     else:
         numbers = values.astype(np.int8) if truths else values
-        made = file.create_dataset(name, data=numbers, track_order=True)
+        packed = _PACKED if compressed and numbers.ndim and numbers.nbytes >= _LARGE else {}
+        made = file.create_dataset(name, data=numbers, track_order=True, **packed)
     _describe(made, variable.attrs)
     if truths:
         made.attrs["dtype"] = "bool"  # as xarray says it

@@ -112,6 +112,9 @@ class Provenance:
     """What else the numbers rest on (bundled weights, other data), with fingerprints."""
     results: dict[str, object] = field(default_factory=dict)
     """Identities of the results that it was combined from; none where it was measured."""
+    measured: dict[str, Any] | None = None
+    """The measurement that it was concluded from: `key`, when it was `created`, `versions`. None
+    for what was combined, and for results from before measurements were kept."""
     over: str = ""
     """What it is over, where that is no single corpus, such as `all tasks`."""
     seed: int | None = None
@@ -127,7 +130,7 @@ class Provenance:
 
     def __post_init__(self) -> None:
         plain = ("parameters", "model", "corpus", "others", "ingredients", "results", "versions")
-        for name in (*plain, "cut", "unknown"):
+        for name in (*plain, "measured", "cut", "unknown"):
             value = getattr(self, name)
             object.__setattr__(self, name, _as_json(value, name))
         for name, thing in {"model": self.model, "corpus": self.corpus, **self.others}.items():

@@ -4,7 +4,7 @@
                              <table>.parquet    one for each table
                              arrays.nc          the labelled arrays
                              figures/<name>.svg drawn from the data, by the code in drawn-by
-    <url>/unfinished/<identity>/<part>.nc       finished parts of work that is under way
+    <url>/measured/<key>/<part>.nc              what was measured; see `results/measured.py`
     <url>/states/<key>/<block>.safetensors      states of words (`annotated.states`); local only
 
 `result.json` is written after the data it lists: a folder without it is unfinished and is not
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertology.errors import (
-    ParameterError,
     ResultNotFoundError,
     StoreError,
 )
@@ -37,13 +36,17 @@ from bertology.results.formats import (
     table_from_bytes,
     table_to_bytes,
 )
+from bertology.results.measured import FOLDER, Measurements
 from bertology.results.provenance import IDENTITY_LENGTH, Provenance
 from bertology.results.rendering import drawn_before, rendered
 from bertology.results.result import Result, kind_of
 from bertology.results.stored_record import (
     SAFE_NAME,
     SCHEMA_VERSION,
+    checked_name,
     damaged,
+    decoded,
+    encoded,
     read_provenance,
     read_stored,
 )
@@ -60,13 +63,13 @@ _log = logging.getLogger(__name__)
 LATEST = "latest"  # in place of an identity: the newest result
 _IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
 # Folders beside those of studies.
-_UNFINISHED, _STATES, _TRAINED = "unfinished", "states", "trained"
-_OTHERS = {_UNFINISHED, _STATES, _TRAINED}
+_STATES, _TRAINED = "states", "trained"
+_OTHERS = {FOLDER, "unfinished", _STATES, _TRAINED}  # unfinished: of earlier releases
 _DRAWN_BY = "figures/drawn-by"  # the code that drew the figures beside it
 
 
 class Store:
-    """Keeps results and finished parts of work under a URL.
+    """Keeps results, and what was measured, under a URL.
 
     Results are addressed by their Provenance, by `study/identity`, by identity, or by any prefix
     of it that is unique, as in git. `options` go to the fsspec file system.
@@ -80,6 +83,7 @@ class Store:
     ) -> None:
         self.url, self.options = os.fspath(url), dict(options or {})
         self._opened: Files | None = None
+        self._measured: Measurements | None = None
 
     def __repr__(self) -> str:
         return f"Store({self.url!r})"
@@ -92,6 +96,13 @@ class Store:
         if self._opened is None:
             self._opened = open_files(self.url, self.options)
         return self._opened
+
+    @property
+    def measured(self) -> Measurements:
+        """The measurements: parts that results are concluded from."""
+        if self._measured is None:
+            self._measured = Measurements(self._files, self.url)
+        return self._measured
 
     def folder_of_states(self) -> Path | None:
         """Where states of words are kept; None where the store is not on a local disk."""
@@ -115,7 +126,9 @@ class Store:
                 "name": name,
                 "rows": len(table),
                 "columns": [str(column) for column in table.columns],
-                **self._put(folder, f"{_checked('table', name)}.parquet", table_to_bytes, table),
+                **self._put(
+                    folder, f"{checked_name('table', name)}.parquet", table_to_bytes, table
+                ),
             }
             for name, table in result.tables.items()
         ]
@@ -171,38 +184,6 @@ class Store:
         """The address of a result's folder, for messages and for other programs."""
         return f"{self.url.rstrip('/')}/{self._find(of)}"
 
-    # Parts of work under way
-
-    def save_part(self, of: Provenance | str, part: str, dataset: xr.Dataset) -> None:
-        """Save a finished part of a result; the identity must be given in full, not as a prefix."""
-        path = _part_path(of, part)
-        self._files.write(path, _encoded(path, arrays_to_bytes, dataset))
-
-    def load_part(self, of: Provenance | str, part: str) -> xr.Dataset:
-        """A part that was saved."""
-        path = _part_path(of, part)
-        try:
-            data = self._files.read(path)
-        except FileNotFoundError:
-            raise ResultNotFoundError(
-                f"The store {self.url!r} has no part {part!r} of {_address(of)[1]}.",
-                hint="Run the study again: only what is missing is measured.",
-            ) from None
-        return _decoded(path, arrays_from_bytes, data)
-
-    def has_part(self, of: Provenance | str, part: str) -> bool:
-        """Whether a part was saved."""
-        return self._files.exists(_part_path(of, part))
-
-    def parts(self, of: Provenance | str) -> Names:
-        """Names of the parts that were saved."""
-        names = self._files.names(_part_folder(of))
-        return [name.removesuffix(".nc") for name in names if name.endswith(".nc")]
-
-    def delete_parts(self, of: Provenance | str) -> None:
-        """Delete the parts, usually after the finished result is saved."""
-        self._files.remove(_part_folder(of))
-
     # Addresses
 
     def _studies(self) -> Names:
@@ -251,7 +232,7 @@ class Store:
     def _put(
         self, folder: str, name: str, encode: Callable[[T], bytes], thing: T
     ) -> dict[str, str | int]:
-        data = _encoded(f"{folder}/{name}", encode, thing)
+        data = encoded(f"{folder}/{name}", encode, thing)
         digest = hashlib.sha256(data).hexdigest()
         path = f"{folder}/{name}"
         if not self._files.create(path, data) and self._files.read(path) != data:
@@ -270,7 +251,7 @@ class Store:
             raise damaged(path, f"{entry.get('bytes')} bytes were written, {len(data)} are there")
         if hashlib.sha256(data).hexdigest() != entry.get("sha256"):
             raise damaged(path, "its contents are not what was written")
-        return _decoded(path, decode, data)
+        return decoded(path, decode, data)
 
     def _table(self, folder: str, entry: Mapping[str, Any]) -> pd.DataFrame:
         table = self._get(folder, entry, table_from_bytes)
@@ -296,7 +277,7 @@ class Store:
         for name in drawings:
             try:
                 data = rendered(result, name)
-                self._files.write(f"{folder}/figures/{_checked('figure', name)}.svg", data)
+                self._files.write(f"{folder}/figures/{checked_name('figure', name)}.svg", data)
             except Exception as error:
                 # The data is saved; a figure can be drawn from it at any time.
                 _log.warning("figure %s of %s was not drawn: %s", name, folder, error)
@@ -310,7 +291,7 @@ class Store:
         try:
             if self._files.read(f"{folder}/{_DRAWN_BY}").decode() != drawn_by(kind):
                 return None
-            return self._files.read(f"{folder}/figures/{_checked('figure', name)}.svg")
+            return self._files.read(f"{folder}/figures/{checked_name('figure', name)}.svg")
         except (OSError, StoreError, UnicodeDecodeError):
             return None  # it is drawn from the data instead
 
@@ -322,43 +303,10 @@ def _reopen(url: str, options: dict[str, object]) -> Store:
 def _address(of: Provenance | str) -> tuple[str | None, str]:
     """Study, where it is known, and identity or a prefix of it."""
     if isinstance(of, Provenance):
-        return _checked("study", of.study), of.identity
+        return checked_name("study", of.study), of.identity
     study, _, identity = of.strip().rpartition("/")
-    return (_checked("study", study) if study else None), identity.lower()
-
-
-def _part_folder(of: Provenance | str) -> str:
-    # By identity alone, which is enough: a worker need not know the study's name to find a part.
-    return f"{_UNFINISHED}/{_checked('identity', _address(of)[1])}"
-
-
-def _part_path(of: Provenance | str, part: str) -> str:
-    return f"{_part_folder(of)}/{_checked('part', part)}.nc"
+    return (checked_name("study", study) if study else None), identity.lower()
 
 
 def _folder_of(provenance: Provenance) -> str:
-    return f"{_checked('study', provenance.study)}/{provenance.identity}"
-
-
-def _checked(kind: str, name: str) -> str:
-    """Names become file names; none may point outside the store."""
-    if not SAFE_NAME.fullmatch(name):
-        raise ParameterError(
-            kind, "the store", "be letters, digits, '_', '-' and '.' ('.' and '-' not first)", name
-        )
-    return name
-
-
-def _encoded(path: str, encode: Callable[[T], bytes], thing: T) -> bytes:
-    try:
-        return encode(thing)
-    except Exception as error:
-        # pandas, pyarrow, xarray and h5py each refuse in their own way.
-        raise StoreError(f"{path} cannot be written in its format: {error}") from error
-
-
-def _decoded(path: str, decode: Callable[[bytes], T], data: bytes) -> T:
-    try:
-        return decode(data)
-    except Exception as error:
-        raise damaged(path, f"{type(error).__name__}: {error}") from error
+    return f"{checked_name('study', provenance.study)}/{provenance.identity}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from bertology.errors import ParameterError, SchemaVersionError, StoreError
 from bertology.plain_files import parse_json
@@ -15,6 +15,7 @@ SAFE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 """What names of studies, tables and files look like; none points outside the store."""
 
 Check = Callable[[Any], bool]
+T = TypeVar("T")
 
 
 def _is_text(value: object) -> bool:
@@ -82,6 +83,7 @@ _PROVENANCE: dict[str, Check] = {
     "others": lambda v: _is_mapping(v) and all(map(_MODEL, v.values())),
     "ingredients": _is_mapping,
     "results": _is_mapping,
+    "measured": _maybe(_has(key=_is_text)),
     "over": _is_text,
     "seed": _maybe(_is_whole),
     "versions": _is_mapping,
@@ -136,6 +138,32 @@ def read_provenance(record: Mapping[str, Any], path: str) -> Provenance:
         return Provenance.from_json(given)
     except ParameterError as error:
         raise damaged(path, f"its provenance is incomplete: {error.problem.rstrip('.')}") from None
+
+
+def checked_name(kind: str, name: str) -> str:
+    """Names become file names; none may point outside the store."""
+    if not SAFE_NAME.fullmatch(name):
+        raise ParameterError(
+            kind, "the store", "be letters, digits, '_', '-' and '.' ('.' and '-' not first)", name
+        )
+    return name
+
+
+def encoded(path: str, encode: Callable[[T], bytes], thing: T) -> bytes:
+    """The bytes of a table or of arrays; what the format cannot hold is refused in words."""
+    try:
+        return encode(thing)
+    except Exception as error:
+        # pandas, pyarrow, xarray and h5py each refuse in their own way.
+        raise StoreError(f"{path} cannot be written in its format: {error}") from error
+
+
+def decoded(path: str, decode: Callable[[bytes], T], data: bytes) -> T:
+    """The table or arrays that some bytes hold; bytes that hold none are refused in words."""
+    try:
+        return decode(data)
+    except Exception as error:
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
 
 
 def damaged(path: str, why: str) -> StoreError:

@@ -46,10 +46,10 @@ class Job:
 
     study: str  # its name for users
     target: str  # "module:Class", how another process finds it
-    version: int
-    parameters: Mapping[str, object]
+    version: int  # of what is measured
+    parameters: Mapping[str, object]  # those that measuring reads
     part: str
-    result: str  # identity of the result that this is a part of
+    measurement: str  # key of the measurement that this is a part of
     model: Mapping[str, object] | None  # see `ModelReference`
     model_fingerprint: str
     corpus: Mapping[str, object] | None  # keywords of load_corpus
@@ -86,9 +86,9 @@ class Job:
         return cls(**{**data, "resources": Resources(**data["resources"])})
 
     def make_study(self) -> Study:
-        """The study with this job's parameters."""
+        """The study with this job's parameters; those that only conclude cannot be read."""
         module, _, name = self.target.partition(":")
-        return study_from(getattr(import_module(module), name), self.parameters)
+        return study_from(getattr(import_module(module), name), self.parameters).measuring()
 
     def check_shippable(self) -> None:
         """Refuse to send to another process what exists only in the memory of this one."""

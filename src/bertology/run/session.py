@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bertology.errors import (
     BertologyError,
@@ -15,7 +15,9 @@ from bertology.errors import (
     JobError,
 )
 from bertology.quiet import is_verbose
+from bertology.results.measured import Measurement, PartLostError, StoredPart, measurement_key
 from bertology.run.before import find_before
+from bertology.run.concluding import KEEP_PARTS, conclude
 from bertology.run.engine import Engine, Inputs, JobOutcome, Status
 from bertology.run.loading import as_needed, describe_model
 from bertology.run.local import LocalEngine
@@ -23,7 +25,7 @@ from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, ModelReference, Resources, StoreReference, target_of
 from bertology.run.progress import NoProgress, Progress
 from bertology.run.requirements import check_needs, label_match
-from bertology.run.stored_parts import DoneElsewhereError, StoredParts
+from bertology.run.stored_parts import StoredParts
 from bertology.run.text_counts import text_counts
 from bertology.studies.study import Context, Study
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
     from bertology.results.store import Store
 
-_MARK = "_started"
+_TRIES = 3  # to conclude, where parts are lost meanwhile
 _OVERHEAD = 1 << 30  # bytes for Python, torch and a batch, in addition to the weights
 
 
@@ -42,7 +44,8 @@ _OVERHEAD = 1 << 30  # bytes for Python, torch and a batch, in addition to the w
 class Session:
     """How studies are run: the store for results, the engine, the progress bar.
 
-    Nothing in here changes a number. With `force` a stored result is computed again.
+    Nothing in here changes a number. With `force` a stored result is computed again. Parts of more
+    than `keep_parts` bytes are not kept after the conclusion; None: all are.
     """
 
     store: Store
@@ -51,6 +54,7 @@ class Session:
     force: bool = False
     batch_tokens: int | None = None  # in one batch; None: chosen for the study and the device
     cpus: int = 1  # for one job
+    keep_parts: int | None = KEEP_PARTS
     command: str | None = None  # the command line that started the run, if there was one
 
     def run(
@@ -73,30 +77,61 @@ class Session:
         others = {parameter: as_needed(study, other) for parameter, other in found}
         inputs = Inputs(encoder, corpus, self.store, others)
         check_others(name, study, encoder, inputs.others, corpus)
-        started = time.monotonic()
         provenance = self._provenance(name, study, inputs)
         if not self.force and self.store.has(provenance):
             return self._stored(provenance, study, inputs)
-        self._begin(provenance)
-        given: Any = corpus  # a study of weights alone has none
-        parts = list(study.plan(encoder, given))
-        earlier = {part for part in parts if self.store.has_part(provenance, part)}
-        jobs = [self._job(provenance, study, inputs, part) for part in parts if part not in earlier]
+        return self._made(provenance, study, inputs)
+
+    def _made(self, provenance: Provenance, study: Study, inputs: Inputs) -> Result:
+        """The result of what is measured now, or was before."""
+        for _ in range(_TRIES):
+            try:
+                found = self._measured(provenance, study, inputs)
+                return self._concluded(provenance, study, found)
+            except PartLostError as error:
+                if not self.force and self.store.has(provenance):
+                    # Another process with the same store has finished the run meanwhile.
+                    return self._stored(provenance, study, inputs)
+                lost = error
+        raise lost
+
+    def _concluded(self, provenance: Provenance, study: Study, found: Measurement) -> Result:
         try:
-            self._carry_out(name, jobs, inputs, study.timed_parts)
-            measured = StoredParts(self.store, provenance, parts)
-            # Plus the time of an earlier run for the parts that it finished.
-            spent = time.monotonic() - started + sum(map(measured.seconds, earlier))
-            counts = text_counts(study, encoder, corpus)
-            complete = replace(provenance, duration=spent, **counts)
-            result: Result = study.conclude(measured, complete)
-            self.store.save(result)
+            return conclude(self.store, study, found, provenance, keep=self.keep_parts)
         except KeyboardInterrupt:
-            raise self._interrupted(provenance, parts) from None
-        except DoneElsewhereError:
-            return self._stored(provenance, study, inputs)
-        self.store.delete_parts(provenance)
-        return result
+            parts = [part.name for part in found.parts]
+            raise self._interrupted(provenance.study, found.key, parts) from None
+
+    def _measured(self, provenance: Provenance, study: Study, inputs: Inputs) -> Measurement:
+        """What the study measures: as it lies in the store, or measured as far as it does not."""
+        measured, only = self.store.measured, study.measuring()
+        parameters = study.measuring_parameters
+        key = measurement_key(study.measured_version, parameters, provenance)
+        started, given = time.monotonic(), cast("Corpus", inputs.corpus)  # of weights alone: None
+        record = None if self.force else measured.find(key)
+        if record is None or not record.kept:
+            measured.begin(key, provenance.study, force=self.force)
+            record = measured.find(key)  # of an interrupted run with `force`
+        if record is not None and record.kept:
+            # On another device parts may have other sizes; those that are here are taken.
+            parts = [part.name for part in record.parts]
+        else:
+            parts, record = list(only.plan(inputs.encoder, given)), None
+        sound = measured.sound_parts(key, parts)
+        if record is not None and len(sound) == len(parts):
+            return record
+        jobs = [self._job(provenance, key, study, inputs, p) for p in parts if p not in sound]
+        try:
+            self._carry_out(provenance.study, jobs, inputs, study.timed_parts)
+        except KeyboardInterrupt:
+            raise self._interrupted(provenance.study, key, parts) from None
+        # Plus the time of an earlier run for the parts that it finished.
+        spent = time.monotonic() - started
+        spent += sum(map(StoredParts(measured, key, parts).seconds, sound))
+        counts = text_counts(only, inputs.encoder, inputs.corpus)
+        about = replace(provenance, duration=spent, **counts)
+        found = tuple(StoredPart(part, 0, "") for part in parts)
+        return measured.finish(Measurement(key, study.measured_version, parameters, about, found))
 
     def _stored(self, provenance: Provenance, study: Study, inputs: Inputs) -> Result:
         result = self.store.load(provenance, study.result_type)
@@ -108,21 +143,6 @@ class Session:
             corpus = {**kept, "labels": now["labels"]}
             result.provenance = replace(result.provenance, corpus=corpus)
         return result
-
-    def _begin(self, provenance: Provenance) -> None:
-        """Store a mark next to the parts. It fails before any work if the store is read-only."""
-        import xarray as xr
-
-        if self.force and not self._is_forced(provenance):
-            # With `force`, parts of an earlier run are measured again. Parts of an interrupted
-            # run with `force` are kept, so that the same command continues it.
-            self.store.delete_parts(provenance)
-        self.store.save_part(provenance, _MARK, xr.Dataset(attrs={"forced": int(self.force)}))
-
-    def _is_forced(self, provenance: Provenance) -> bool:
-        if not self.store.has_part(provenance, _MARK):
-            return False
-        return bool(self.store.load_part(provenance, _MARK).attrs.get("forced"))
 
     def _provenance(self, name: str, study: Study, inputs: Inputs) -> Provenance:
         from bertology.results.provenance import Provenance
@@ -148,27 +168,29 @@ class Session:
             model=describe_model(inputs.encoder),
             corpus=shown,
             others={name: describe_model(other) for name, other in inputs.others.items()},
-            ingredients=study.ingredients(corpus),
+            ingredients=study.measuring().ingredients(corpus),
             seed=parameters.get("seed"),
             command=self.command,
         )
 
-    def _job(self, provenance: Provenance, study: Study, inputs: Inputs, part: str) -> Job:
+    def _job(
+        self, provenance: Provenance, key: str, study: Study, inputs: Inputs, part: str
+    ) -> Job:
         encoder, others = inputs.encoder, inputs.others
         corpus: Any = inputs.corpus  # a study of weights alone has none
         return Job(
             study=provenance.study,
             target=target_of(type(study)),
-            version=study.version,
-            parameters=study.parameters,
+            version=study.measured_version,
+            parameters=study.measuring_parameters,
             part=part,
-            result=provenance.key,
+            measurement=key,
             **_reference(encoder),
             others={name: _reference(other) for name, other in others.items()},
             corpus=dict(corpus.origin) if corpus is not None else None,
             corpus_fingerprint=corpus.fingerprint if corpus is not None else None,
             store=_store_spec(self.store),
-            steps=study.steps(part, encoder.shape, corpus),
+            steps=study.measuring().steps(part, encoder.shape, corpus),
             batch_tokens=self.tokens_per_batch(study, encoder),
             resources=_resources([encoder, *others.values()], self.cpus),
         )
@@ -207,15 +229,15 @@ class Session:
                     failed.append(outcome)
         return failed
 
-    def _interrupted(self, provenance: Provenance, parts: Sequence[str]) -> InterruptedRunError:
-        done = sum(self.store.has_part(provenance, part) for part in parts)
+    def _interrupted(self, study: str, key: str, parts: Sequence[str]) -> InterruptedRunError:
+        done = sum(self.store.measured.has_part(key, part) for part in parts)
         if self.command is None:
             hint = "To continue, call bt.run(...) again with the same store."
         else:
             again = "Continue with" if done else "Start again with"
             hint = f"{again}: {self.command}"
         return InterruptedRunError(
-            f"Interrupted. {done} of {len(parts)} parts of {provenance.study!r} are kept.",
+            f"Interrupted. {done} of {len(parts)} parts of {study!r} are kept.",
             hint=hint,
         )
 

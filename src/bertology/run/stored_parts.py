@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bertology.errors import ResultNotFoundError
+from bertology.errors import ResultNotFoundError, StoreError
+from bertology.results.measured import PartLostError
 from bertology.run.worker import SECONDS
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bertology.results.provenance import Provenance
-    from bertology.results.store import Store
-
-
-class DoneElsewhereError(Exception):
-    """Another process with the same store has finished the run and deleted its parts."""
+    from bertology.results.measured import Measurements
 
 
 class StoredParts(Mapping[str, "xr.Dataset"]):
     """Parts by name, in the order of the plan."""
 
-    def __init__(self, store: Store, provenance: Provenance, parts: Sequence[str]) -> None:
-        self._store, self._provenance, self._parts = store, provenance, parts
+    def __init__(self, measured: Measurements, key: str, parts: Sequence[str]) -> None:
+        self._measured, self._key, self._parts = measured, key, parts
 
     def __getitem__(self, part: str) -> xr.Dataset:
         if part not in self._parts:
@@ -44,8 +40,8 @@ class StoredParts(Mapping[str, "xr.Dataset"]):
 
     def _load(self, part: str) -> xr.Dataset:
         try:
-            return self._store.load_part(self._provenance, part)
+            return self._measured.load_part(self._key, part)
         except ResultNotFoundError:
-            if self._store.has(self._provenance):
-                raise DoneElsewhereError from None
-            raise
+            raise PartLostError(part, "its file is gone") from None
+        except StoreError as error:
+            raise PartLostError(part, error.problem.rstrip(".")) from error

@@ -36,7 +36,7 @@ SECONDS = "bertology_seconds"
 def perform(job: Job, inputs: Inputs, advance: Advance) -> Status:
     """Measure one part and store it, unless another process has done so in the meantime."""
     store = inputs.store
-    if store.has_part(job.result, job.part):
+    if store.measured.has_part(job.measurement, job.part):
         return Status.SKIPPED
     started = time.monotonic()
     study = job.make_study()
@@ -51,7 +51,7 @@ def perform(job: Job, inputs: Inputs, advance: Advance) -> Status:
     corpus: Any = inputs.corpus
     measured = study.measure(inputs.encoder, corpus, job.part, context)
     measured = measured.assign_attrs({SECONDS: time.monotonic() - started})
-    store.save_part(job.result, job.part, measured)
+    store.measured.save_part(job.measurement, job.part, measured)
     return Status.DONE
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from bertology.parameters import check_parameters
 
@@ -61,6 +61,17 @@ class Context:
     """The folder where states of words are kept; None: they are not kept after the part."""
     trained: Path | None = None
     """The folder where models that parts train, and masks, are kept; None: as for states."""
+
+
+class ReadWhileMeasuringError(RuntimeError):
+    """A bug in a study: it measures by a parameter that is declared only to conclude."""
+
+    def __init__(self, study: str, name: str) -> None:
+        super().__init__(
+            f"{study} reads {name!r} while it measures, but declares it with concludes=True: what "
+            "was measured would be taken for other values of it too. Take the declaration away, "
+            "or read it in `conclude` only."
+        )
 
 
 @dataclass(frozen=True)
@@ -118,8 +129,12 @@ class Study(Question):
     The file name is the study's name (`head_ablation.py` is `head-ablation`) and the class is its
     CamelCase form (`HeadAblation`). A larger study is a folder whose `__init__.py` holds the class.
     Shapes of experiments to build on are in `designs/`.
+
+    `version` counts what is concluded, `measured_version` what is measured: where only the first is
+    raised, results are concluded again from what was measured.
     """
 
+    measured_version: ClassVar[int] = 1
     needs: ClassVar[Needs] = Needs()
     help_options: ClassVar[tuple[str, str]] = ("", "")
     """Options that the two examples of --help need: the bundled model, one of the hub."""
@@ -135,6 +150,21 @@ class Study(Question):
     timed_parts: ClassVar[frozenset[str]] = frozenset()
     """Parts that time something: done one by one when all others are, so that nothing runs beside
     them."""
+
+    @property
+    def measuring_parameters(self) -> dict[str, Any]:
+        """The parameters that decide what is measured, as plain JSON values."""
+        concluding = concluding_parameters(type(self))
+        return {
+            f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in concluding
+        }
+
+    def measuring(self) -> Self:
+        """This study as it measures: parameters that only conclude cannot be read."""
+        own: type[Study] = type(self)
+        made: Self = object.__new__(_measuring_kind(own))
+        made.__dict__.update(self.__dict__)
+        return made
 
     @classmethod
     def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
@@ -189,6 +219,39 @@ class Study(Question):
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Turn all measured parts into the result. Needs no model."""
         raise NotImplementedError
+
+
+def concluding_parameters(kind: type[Study]) -> frozenset[str]:
+    """The parameters that only decide what is concluded of what was measured."""
+    return frozenset(f.name for f in fields(kind) if f.metadata.get("concludes"))
+
+
+class _Closed:
+    """A field that cannot be read; it comes before the value in the instance."""
+
+    def __init__(self, study: str, name: str) -> None:
+        self._study, self._name = study, name
+
+    def __get__(self, instance: object, owner: type[object]) -> NoReturn:
+        raise ReadWhileMeasuringError(self._study, self._name)
+
+    def __set__(self, instance: object, value: object) -> NoReturn:
+        raise ReadWhileMeasuringError(self._study, self._name)
+
+
+_MEASURING_KINDS: dict[type, Any] = {}
+
+
+def _measuring_kind(kind: type[Study]) -> Any:
+    if kind not in _MEASURING_KINDS:
+        _MEASURING_KINDS[kind] = _closed_kind(kind)
+    return _MEASURING_KINDS[kind]
+
+
+def _closed_kind(kind: type[Study]) -> type[Study]:
+    closed = {name: _Closed(kind.__name__, name) for name in concluding_parameters(kind)}
+    about = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return type(kind.__name__, (kind,), {**closed, **about}) if closed else kind
 
 
 def _plain(value: Any) -> Any:
