@@ -236,6 +236,7 @@ class HeadAblation(HeadSweep):
     layers: bool = parameter(True, "Disable all heads of each layer in turn.")
     sets: tuple[str, ...] = parameter((), "Further sets of heads: 3.5+7.1,0.2+0.3 are two.")
     first_order: bool = parameter(True, "Also estimate effects from gate gradients.")
+    seed: int = parameter(0, "Seed of the resamples.", minimum=0, concludes=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

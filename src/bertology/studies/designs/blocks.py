@@ -33,7 +33,7 @@ class Blocks(Study):
     all_heads: ClassVar[bool] = False  # whether models with pruned heads are refused
     fewest: ClassVar[int] = 1  # examples; an interval needs two
 
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999, concludes=True)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse models and corpora with too little in them."""
@@ -116,7 +116,9 @@ class Sampled(Blocks):
 class Resampled(Sampled):
     """Means over examples whose bounds hold for all rows of a table together."""
 
-    resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
+    resamples: int = parameter(
+        2000, "Resamples behind the correction.", minimum=100, concludes=True
+    )
 
     def means(
         self,

@@ -227,12 +227,18 @@ class HeadSweep(Blocks):
     )
     metric: str | None = parameter(None, "Score to use; the task's main one if not given.")
     margin: float = parameter(
-        0.01, "Changes of the score smaller than this count as harmless.", minimum=0.0
+        0.01,
+        "Changes of the score smaller than this count as harmless.",
+        minimum=0.0,
+        concludes=True,
     )
     loss_margin: float = parameter(
-        0.01, "Changes of an example's loss smaller than this count as none.", minimum=1e-4
+        0.01,
+        "Changes of an example's loss smaller than this count as none.",
+        minimum=1e-4,
+        concludes=True,
     )
-    resamples: int = parameter(2000, "Bootstrap resamples.", minimum=100)
+    resamples: int = parameter(2000, "Bootstrap resamples.", minimum=100, concludes=True)
     seed: int = parameter(0, "Seed of all that is drawn: sets and resamples.", minimum=0)
 
     def __post_init__(self) -> None:

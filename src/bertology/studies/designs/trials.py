@@ -234,7 +234,7 @@ class Trials(Study):
     seeds: int = parameter(
         3, "Runs of each variant, each with another seed; one gives no verdicts.", minimum=1
     )
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999, concludes=True)
 
     @property
     def variants(self) -> Sequence[str]:

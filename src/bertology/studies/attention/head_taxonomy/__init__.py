@@ -264,12 +264,14 @@ class HeadTaxonomy(Resampled):
         "A head is of a class if it gives more than this share to it.",
         minimum=0.1,
         maximum=0.9,
+        concludes=True,
     )
     broad: float = parameter(
         0.8,
         "A head is broad if its entropy is above this share of the largest possible.",
         minimum=0.5,
         maximum=0.99,
+        concludes=True,
     )
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:

@@ -277,9 +277,13 @@ class RelationHeads(Blocks):
     every: bool = parameter(
         True, "Leave out sentences with any link outside the limits (but for your own links)."
     )
-    percentile: float = parameter(99.0, "The paper's threshold.", minimum=0.0, maximum=100.0)
+    percentile: float = parameter(
+        99.0, "The paper's threshold.", minimum=0.0, maximum=100.0, concludes=True
+    )
     draws: int = parameter(10, "Unlinked pairs of each kind for a sentence.", minimum=1)
-    margin: float = parameter(0.01, "An excess up to this counts as none.", minimum=0.0)
+    margin: float = parameter(
+        0.01, "An excess up to this counts as none.", minimum=0.0, concludes=True
+    )
     seed: int = parameter(0, "Seed of the choice of unlinked pairs.", minimum=0)
 
     @property

@@ -72,9 +72,15 @@ class Diagnostics(ClozeStudy):
     result_type: ClassVar[type[Result]] = DiagnosticsResult
     fills_gpu: ClassVar[bool] = True
 
-    guesses: tuple[int, ...] = parameter((1, 5, 10), "How many first guesses are looked at.")
+    guesses: tuple[int, ...] = parameter(
+        (1, 5, 10), "How many first guesses are looked at.", concludes=True
+    )
     threshold: float = parameter(
-        0.01, "A completion is clearly likelier if so much more probable.", minimum=0.0, maximum=1.0
+        0.01,
+        "A completion is clearly likelier if so much more probable.",
+        minimum=0.0,
+        maximum=1.0,
+        concludes=True,
     )
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:

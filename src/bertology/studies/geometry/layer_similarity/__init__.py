@@ -103,6 +103,7 @@ class LayerSimilarity(NoiseControlled):
         "MODEL was fine-tuned from where that is known, else layers of MODEL with each other.",
         model=True,
         before="if known",
+        concludes=True,
     )
     noise: int = parameter(
         20,

@@ -86,6 +86,8 @@ class SentencePosition(Resampled):
         option="sentences",
     )  # fmt: skip
     words: int = parameter(6, "At most so many words of each sentence.", minimum=1)
+    # Here chance is drawn while measuring.
+    resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
     pairs: int = parameter(
         1000, "At most so many pairs of texts that follow each other; 0: none.", minimum=0
     )

@@ -75,7 +75,11 @@ class Numeracy(Sampled):
         choices=("first", "last", "mean"),
     )
     tolerance: float = parameter(
-        0.05, "A value may be off by this share of the range.", minimum=0.0, maximum=1.0
+        0.05,
+        "A value may be off by this share of the range.",
+        minimum=0.0,
+        maximum=1.0,
+        concludes=True,
     )
     seeds: int = parameter(5, "Draws of what is learnt from.", minimum=2)
     finetune: bool = parameter(False, "Also fine-tune the whole model; wants a GPU.")

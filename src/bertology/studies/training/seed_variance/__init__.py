@@ -70,7 +70,10 @@ class SeedVariance(TaskTrials):
         9, "How often a run is scored during its training, at equal distances.", minimum=1
     )
     deals: int = parameter(
-        10, "Times that examples are dealt into those that pick and those that score.", minimum=1
+        10,
+        "Times that examples are dealt into those that pick and those that score.",
+        minimum=1,
+        concludes=True,
     )
 
     @property
