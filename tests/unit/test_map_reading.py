@@ -11,9 +11,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tiny
 from bertology.annotated.map_types import reading
-from bertology.annotated.map_types.bundled import bundled_network
 from bertology.annotated.map_types.looks import Cells, Look
-from bertology.annotated.map_types.network import MapTypeNetwork, classify, types_of
+from bertology.annotated.map_types.network import (
+    MapTypeNetwork,
+    bundled_network,
+    classify,
+    types_of,
+)
 from bertology.annotated.map_types.reading import read_batches, read_maps
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.map_measures import map_measures

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from bertology.annotated.map_types.bundled import bundled_network
 from bertology.annotated.map_types.facts import FACTS
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_maps
 from bertology.annotated.map_types.looks import GRID, Cells
-from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork, classify
+from bertology.annotated.map_types.network import (
+    WEIGHTS,
+    MapTypeNetwork,
+    UnrolledNetwork,
+    bundled_network,
+    classify,
+)
 from bertology.annotated.map_types.procedural import make_map, make_maps
 from bertology.annotated.map_types.training import (
     Settings,
@@ -23,7 +28,6 @@ from bertology.annotated.map_types.training import (
     train_network,
 )
 from bertology.annotated.map_types.training_sets import TrainingSets, seen_by
-from bertology.annotated.map_types.unrolled import UnrolledNetwork
 from bertology.annotated.map_types.variation import SeenMap, vary
 from bertology.data.map_labels import MAP_TYPES, given_by_map
 from bertology.stats.agreement import krippendorffs_alpha

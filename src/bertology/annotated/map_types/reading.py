@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from bertology.annotated.map_types.bundled import bundled_network
 from bertology.annotated.map_types.looks import Cells, Look, of_all_heads, of_all_texts
-from bertology.annotated.map_types.network import types_of
+from bertology.annotated.map_types.network import bundled_network, types_of
 from bertology.annotated.map_types.scanning import Scanner, can_scan
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder

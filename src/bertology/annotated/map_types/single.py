@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertology.annotated.map_types.bundled import bundled_network
 from bertology.annotated.map_types.crossing import has_crossing
 from bertology.annotated.map_types.looks import Cells
-from bertology.annotated.map_types.network import logits_of
+from bertology.annotated.map_types.network import bundled_network, logits_of
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import ParameterError
 
