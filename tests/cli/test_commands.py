@@ -26,9 +26,13 @@ from bertology.results import claim_files
 from bertology.studies import STUDIES
 from toy.making import Diary, ToyWorld, make_metadata
 
-COMMANDS = [
-    "run", "verify", "studies", "datasets", "claims", "claims show", "list", "show", "export",
-]  # fmt: skip
+
+def commands(group: Any, above: str = "") -> Iterator[str]:
+    """Every command; of `run`, which has one for each study, only itself."""
+    for name, command in group.commands.items():
+        yield f"{above}{name}"
+        if hasattr(command, "commands") and name != "run":
+            yield from commands(command, f"{above}{name} ")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +72,7 @@ def run_toy(world: ToyWorld, store: Path, *more: Any, code: int = 0) -> str:
     return bertology("run", "toy-lengths", *asked, code=code)
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "families", "models", "run toy-lengths"])
+@pytest.mark.parametrize("command", ["", *commands(get_command(app)), "run toy-lengths"])
 def test_every_help_has_examples(command: str) -> None:
     shown = bertology(*command.split(), "--help")
     assert "Examples:" in shown

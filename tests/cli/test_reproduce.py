@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +17,12 @@ from bertology.cli.main import app
 from bertology.results.known_claims import load_claims
 from bertology.results.result import Result
 from bertology.run.session import Session
+from bertology.studies import STUDIES
 from bertology.studies.cloze import affordances, malformed_input
-from bertology.studies.cloze.npi_licensing import NpiLicensing
-from bertology.studies.geometry.static_embeddings import StaticEmbeddings
-from bertology.studies.geometry.vector_repairs import VectorRepairs
-from bertology.studies.geometry.word_senses import WordSenses
-from bertology.studies.geometry.words_in_context import WordsInContext
-from bertology.studies.probing.linear_order import LinearOrder
-from bertology.studies.probing.numeracy import Numeracy
-from bertology.studies.probing.sentence_probes import SentenceProbes
 from bertology.train import speed
 from bertology.train.baselines import networks
 from bertology.train.probes import battery
 from printed import Done, run
-
-WITH_COPIES = (
-    LinearOrder, NpiLicensing, Numeracy, SentenceProbes, StaticEmbeddings, VectorRepairs,
-    WordSenses, WordsInContext,
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -129,8 +118,9 @@ def test_a_survey_is_a_page_without_any_data(
     monkeypatch.setattr(battery, "descended", learn_little)
     monkeypatch.setattr(malformed_input, "_LEARNT", 40)
     # Nor do how many copies with shuffled weights there are, and how a picture is laid out.
-    for study in WITH_COPIES:
-        monkeypatch.setattr(study, "copies", 2)
+    for study in map(STUDIES.get, STUDIES):
+        if hasattr(study, "copies") and "copies" not in {f.name for f in fields(study)}:
+            monkeypatch.setattr(study, "copies", min(study.copies, 2))
     monkeypatch.setattr(affordances, "_COPIES", 1)
     monkeypatch.setattr(sense_planes, "_FEW", 1000)
     # Nor how long models are timed.
