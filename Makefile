@@ -12,14 +12,15 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 # share fixtures; one that is done takes from the other.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 ARGS ?=
+BASE ?= main
 # What runs on any machine; sweep_gpu.py and mrpc_model.py are run by hand, with arguments.
 BENCH ?= $(addprefix benchmarks/,help_time.py pruned_speed.py streaming.py sweep_cpu.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all lint format docs pictures bench clean
+.PHONY: help venv demo test test-changed test-all lint format docs pictures bench clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 venv: $(STAMP) ## Create .venv and install the package with everything needed to work on it
 
@@ -47,6 +48,10 @@ test: $(STAMP) $(AXE) ## Run the tests (all but those marked slow) and check typ
 	@TIMEFORMAT='%U seconds of CPU to check types'; time $(BIN)/mypy & types=$$!; \
 	$(PYTEST) -m "not slow" $(ARGS); tests=$$?; \
 	wait $$types && exit $$tests
+
+test-changed: $(STAMP) $(AXE) ## Run the tests that a change since BASE (main) can reach
+	@reached=$$($(BIN)/python tests/changed.py --since $(BASE)) && \
+	echo "$$(echo "$$reached" | wc -l) test files" && $(PYTEST) -m "not slow" $(ARGS) $$reached
 
 test-all: $(STAMP) $(AXE) ## Run every test, also the slow ones
 	$(PYTEST) $(ARGS)
