@@ -15,6 +15,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
 
 DOCS = Path(__file__).resolve().parent
 APART = InclusionLevel.NOT_IN_NAV
@@ -408,6 +409,76 @@ def compression() -> str:
     return page("Methods of compression", lines)
 
 
+# ---------------------------------------------------------------- reproductions
+
+
+def headline(text: str) -> str:
+    """What a page of numbers found: `headline` of its front matter, or its count of verdicts."""
+    given = re.search(r'^headline: "(.*)"$', text, re.MULTILINE)
+    counted = re.search(r"^## Verdicts\n\n(.+)$", text, re.MULTILINE)
+    found = given or counted
+    return found.group(1) if found else ""
+
+
+def by_folder() -> Mapping[str, list[Path]]:
+    """Pages of numbers: those of a paper under its title, then those of a topic."""
+    from bertology.reproduce import PAPERS
+
+    found = {}
+    folders = [folder for folder in (DOCS / "reproductions").iterdir() if folder.is_dir()]
+    for folder in sorted(folders, key=lambda f: (f.name not in PAPERS, f.name)):
+        paper = folder.name in PAPERS
+        title = PAPERS.get(folder.name).title if paper else folder.name.capitalize()
+        found[title] = sorted(folder.glob("*.md"))
+    return found
+
+
+def reproductions() -> str:
+    """Every page of numbers with its headline."""
+    lines = [
+        "What papers say, measured here. Each page has the commands, the numbers with intervals,",
+        "the published ones beside them, and what differs. Beside the link stands what it found.",
+        "",
+    ]
+    for title, pages in by_folder().items():
+        lines += [f"## {title}", ""]
+        for path in pages:
+            text = path.read_text(encoding="utf-8")
+            name = re.findall(r"^# (.+)", text, re.MULTILINE)[0]
+            lines.append(f"- [{name}]({path.parent.name}/{path.name}): {headline(text)}")
+        lines.append("")
+    return page("Reproductions", lines)
+
+
+# ---------------------------------------------------------------- home
+
+
+def papers_and_topics() -> Iterator[str]:
+    """Where the pages of numbers are, for the home page."""
+    for title, pages in by_folder().items():
+        count = "1 page" if len(pages) == 1 else f"{len(pages)} pages"
+        yield f"- [{title}](reproductions/index.md#{anchor(title)}), {count}"
+
+
+def commands() -> Iterator[str]:
+    """Every command in a line, for the home page."""
+    import typer
+
+    from bertology.cli.main import app
+
+    for name, node in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        about = " ".join((node.help or "").strip().partition("\n\n")[0].split())
+        yield f"- [`bertology {name}`](reference/cli.md#bertology-{name}): {about}"
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
+    """Fill in what the home page leaves to be found."""
+    if page.file.src_uri != "index.md":
+        return markdown
+    markdown = markdown.replace("<!-- papers and topics -->", "\n".join(papers_and_topics()))
+    return markdown.replace("<!-- commands -->", "\n".join(commands()))
+
+
 # ---------------------------------------------------------------- benchmarks
 
 
@@ -453,6 +524,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         page_of = f"benchmarks/{path.relative_to(MEASURED).as_posix()}"
         files.append(File.generated(config, page_of, abs_src_path=str(path), inclusion=APART))
     files.append(File.generated(config, "reference/benchmarks.md", content=benchmarks()))
+    files.append(File.generated(config, "reproductions/index.md", content=reproductions()))
     pages = [f.src_uri for f in files.documentation_pages() if f.inclusion.is_in_nav()]
     config.nav = navigation(pages)
     return files

@@ -65,6 +65,17 @@ def test_the_documentation_builds_strictly(tmp_path: Path) -> None:
     assert not [m.group() for text in pages for m in remote.finditer(text)]
 
 
+def test_every_reproduction_is_two_clicks_from_home_with_what_it_found() -> None:
+    generate, folder = generator(), ROOT / "docs" / "reproductions"
+    assert "](reproductions/index.md)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[.+\]\((\S+)\): (.+)$", generate.reproductions(), re.MULTILINE)
+    assert {path for path, _ in listed} == {
+        path.relative_to(folder).as_posix() for path in folder.rglob("*.md")
+    }
+    words = r"\b(holds?|fails?|open|inconclusive|judged|surely)\b"
+    assert not [path for path, found in listed if not re.search(words, found, re.I)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_in_the_pages_compiles(page: Path) -> None:
     for block in printed(str(page.relative_to(ROOT)), "python"):
