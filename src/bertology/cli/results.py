@@ -37,6 +37,7 @@ class ListOptions(StoreOptions):
     """The options of `list`."""
 
     study: str | None = parameter(None, "Only results of this study.")
+    disk: bool = flag("Show what was measured and stays, and how many bytes it takes.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,11 @@ def add_to(app: typer.Typer) -> None:
         "list",
         list_results,
         [ListOptions],
-        examples=["bertology list", "bertology list --study head-ablation --store s3://lab"],
+        examples=[
+            "bertology list",
+            "bertology list --disk",
+            "bertology list --study head-ablation --store s3://lab",
+        ],
     ).add_to(app)
     Command(
         "show",
@@ -100,6 +105,11 @@ def list_results(options: ListOptions) -> None:
     from bertology.results.store import Store
 
     store, study = options.store, options.study
+    if options.disk:
+        from bertology.cli.conclude import show_disk
+
+        show_disk(Store(store), study)
+        return
     found = Store(store).list(study)
     if not found and study is not None:
         say(f"No results of {study!r} in {store!r}. See all with: bertology list --store {store}")

@@ -87,7 +87,8 @@ def _versions() -> Mapping[str, str]:
     return found
 
 
-def _now() -> str:
+def now() -> str:
+    """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -119,7 +120,7 @@ class Provenance:
     """What it is over, where that is no single corpus, such as `all tasks`."""
     seed: int | None = None
     versions: dict[str, str] = field(default_factory=library_versions)
-    created: str = field(default_factory=_now)
+    created: str = field(default_factory=now)
     duration: float = 0.0  # seconds
     command: str | None = None
     cut: dict[str, Any] | None = None

@@ -133,8 +133,9 @@ def target_of(study: type[Study]) -> str:
 
 def study_from(kind: type[Study], parameters: Mapping[str, object]) -> Study:
     """A study from parameters that were read from JSON, which has lists but no tuples."""
-    return kind(**{name: _tuples(value) for name, value in parameters.items()})
+    return kind(**{name: as_tuples(value) for name, value in parameters.items()})
 
 
-def _tuples(value: object) -> object:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+def as_tuples(value: object) -> object:
+    """A value that was read from JSON, with tuples in place of its lists."""
+    return tuple(as_tuples(v) for v in value) if isinstance(value, list) else value
