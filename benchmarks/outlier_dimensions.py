@@ -25,7 +25,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.hidden_words import HiddenWords, draw_hidden
 from bertology.model.outliers import weight_outliers
 from bertology.model.weight_edits import ZeroLastOperation
-from bertology.studies.geometry.outlier_dimensions.dimension_sets import DRAW, dimension_sets
+from bertology.studies.geometry.outlier_dimensions.questions import DRAW, dimension_sets
 
 
 def obvious(folder: str, words: list[HiddenWords], dimensions: tuple[int, ...]) -> float:

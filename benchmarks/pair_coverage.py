@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement, rank_values
-from bertology.studies.geometry.shared.pair_scores import Ranks
-from bertology.studies.geometry.shared.pair_turns import Turns
+from bertology.studies.geometry.shared.pair_scores import Ranks, Turns
 
 Floats = NDArray[np.float64]
 DESIGNS = (  # words (0: each in one pair), pairs (0: all there are)

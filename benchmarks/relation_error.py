@@ -33,8 +33,7 @@ from bertology.data.words.links import Link
 from bertology.model.encoder import Encoder
 from bertology.stats.intervals import evidence_against_zero
 from bertology.stats.least_means import least_means
-from bertology.studies.attention.relation_heads import RelationHeads
-from bertology.studies.attention.relation_heads.link_excess import each_word_once
+from bertology.studies.attention.relation_heads import RelationHeads, each_word_once
 
 HEADS, MARGIN = 144, 0.01
 SIGNS = 1000  # drawn at random

@@ -19,7 +19,7 @@ import bertology as bt
 import planted
 import tiny
 from bertology.results.store import Store
-from bertology.studies.attention.attention_explanations.measuring import Explaining
+from bertology.studies.attention.attention_explanations.scores import Explaining
 from bertology.train import attention_adversary
 from bertology.train.finetune import _Trainer
 from bertology.train.landscape import survey

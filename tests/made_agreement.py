@@ -9,8 +9,7 @@ import xarray as xr
 
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.cloze.agreement import Agreement
-from bertology.studies.cloze.agreement.blank_probes import told_by_probes
+from bertology.studies.cloze.agreement import Agreement, told_by_probes
 
 _KINDS = ("are/is", "was/were", "have/has")
 _NOUNS, _WIDTH = 40, 12

@@ -11,8 +11,7 @@ from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.designs.scored_runs import answered
-from bertology.studies.training.layer_restoring import LayerRestoring
-from bertology.studies.training.layer_restoring.restored_layers import WHOLE, asked_changes
+from bertology.studies.training.layer_restoring import WHOLE, LayerRestoring, asked_changes
 from bertology.train.restoring import Change
 
 TASK = Task("made-up", "classification", ("no", "yes"), ("accuracy",))

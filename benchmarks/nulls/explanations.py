@@ -12,8 +12,7 @@ import planted_explanations as made
 import planted_links
 from bertology.results.provenance import Provenance
 from bertology.studies.attention.attention_explanations import AttentionExplanations
-from bertology.studies.attention.attention_explanations.measuring import NAMES, PLACES
-from bertology.studies.attention.attention_explanations.scores import SCORES
+from bertology.studies.attention.attention_explanations.scores import NAMES, PLACES, SCORES
 from nulls import BORDER, HOLDS, Null, judged
 
 _EXAMPLES = 80

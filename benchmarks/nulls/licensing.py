@@ -19,9 +19,8 @@ from bertology.data.corpus import Corpus
 from bertology.model.encoder import Encoder
 from bertology.model.weight_noise import shuffled_copy
 from bertology.results.provenance import Provenance
-from bertology.studies.cloze.npi_licensing import NpiLicensing
+from bertology.studies.cloze.npi_licensing import NpiLicensing, folds_of, labels_of
 from bertology.studies.cloze.npi_licensing.paradigms import Paradigms
-from bertology.studies.cloze.npi_licensing.scores import folds_of, labels_of
 from bertology.studies.study import Context
 from bertology.train.probes.ridge import held_out_leanings
 from nulls import HOLDS, Null, judged

@@ -18,7 +18,7 @@ from bertology.stats.emergence import emergence
 from bertology.stats.positions import in_most_rows, shared_positions
 from bertology.studies.designs.parts import Gathered, gather
 from bertology.studies.geometry.outlier_dimensions import OutlierDimensions
-from bertology.studies.geometry.outlier_dimensions.dimension_sets import (
+from bertology.studies.geometry.outlier_dimensions.questions import (
     DRAW,
     TOGETHER,
     dimension_sets,

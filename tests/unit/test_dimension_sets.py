@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bertology.studies.geometry.outlier_dimensions.dimension_sets import DRAW, LONE, dimension_sets
+from bertology.studies.geometry.outlier_dimensions.questions import DRAW, LONE, dimension_sets
 
 
 def drawn(chosen: list[int], width: int, draws: int = 30, kind: str = DRAW) -> list[set[int]]:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bertology.stats.partial_means import partial_means
-from bertology.studies.geometry.outlier_dimensions.dimension_sets import (
+from bertology.studies.geometry.outlier_dimensions.questions import (
     SINGLE,
     TOGETHER,
     DimensionSet,
+    Uninformed,
 )
-from bertology.studies.geometry.outlier_dimensions.questions import Uninformed
 from bertology.studies.geometry.outlier_dimensions.scores import Effects
 
 TEXTS = 200

@@ -9,8 +9,7 @@ from scipy.stats import spearmanr
 from bertology.errors import DataError
 from bertology.stats import rank_correlation
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement, rank_values
-from bertology.studies.geometry.shared.pair_scores import Against, Ranks, Shares, least_of
-from bertology.studies.geometry.shared.pair_turns import Turns
+from bertology.studies.geometry.shared.pair_scores import Against, Ranks, Shares, Turns, least_of
 
 
 def drawn(seed: int, n: int = 200) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bertology.errors import StoreError
-from bertology.studies.designs.spooled import Spooled
+from bertology.studies.designs.parts import Spooled
 
 
 def test_groups_come_back_whole() -> None:

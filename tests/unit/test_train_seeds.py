@@ -11,8 +11,7 @@ import torch
 import planted
 from bertology.model.batch import tokenize
 from bertology.model.encoder import Encoder
-from bertology.studies.training.finetuning_variants.choice import Variant
-from bertology.studies.training.finetuning_variants.runs import VariantRun, train_variant
+from bertology.studies.training.finetuning_variants.runs import Variant, VariantRun, train_variant
 from bertology.train import encoded
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.history import Watch

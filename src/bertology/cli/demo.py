@@ -360,7 +360,7 @@ def _largest(measure: Measure, among: Bools) -> tuple[int | None, int | None]:
 def sink_told(result: Result) -> Iterator[str]:
     """Whether layers give most of their attention to [SEP], and which head gives most."""
     from bertology.stats import Estimate
-    from bertology.studies.attention.token_classes.class_weights import SINK
+    from bertology.studies.attention.token_classes import SINK
 
     layers, heads = result.tables["layers"], result.tables["heads"]
     sep = layers[layers["part"] == "sep"].sort_values("layer")

@@ -8,7 +8,7 @@ the distribution of the draws is. Their mean and spread would not do: one random
 a part that matters, and a normal law knows nothing of it.
 
 For this the draws must have nothing in common with the chosen set or with each other; see
-`studies.geometry.outlier_dimensions.dimension_sets`.
+`studies.geometry.outlier_dimensions.questions`.
 
 The other way round, that the chosen set does *less*, is said only where it surely does less than
 the *median* of the draws. The largest of many is above most of them by chance alone, and the mean

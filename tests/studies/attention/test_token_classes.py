@@ -21,8 +21,7 @@ from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult
-from bertology.studies.attention.token_classes.class_weights import largest_head
+from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, largest_head
 from bertology.studies.study import Context
 from result_conformance import ResultConformance
 

@@ -22,9 +22,8 @@ from bertology.model.encoder import Encoder
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.cloze.npi_licensing import NpiLicensing
+from bertology.studies.cloze.npi_licensing import TASKS, NpiLicensing, folds_of, labels_of
 from bertology.studies.cloze.npi_licensing.paradigms import Paradigms, whole_paradigms
-from bertology.studies.cloze.npi_licensing.scores import TASKS, folds_of, labels_of
 from bertology.train.probes.ridge import PENALTY, held_out_leanings
 from result_conformance import ResultConformance
 

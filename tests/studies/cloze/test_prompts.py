@@ -95,7 +95,7 @@ def test_a_choice_among_the_same_gains_nothing() -> None:
 def test_a_wording_that_says_the_most_frequent_answer_gains_nothing_beyond_chance() -> None:
     """It wins the choice, and is right more often; but not about the subject."""
     from bertology.studies.cloze.facts.asked import FactBook
-    from bertology.studies.cloze.prompts.wordings import Asked
+    from bertology.studies.cloze.prompts import Asked
 
     encoder = planted_facts.encoder(planted_facts.model(lean="paris"))
     corpus = Corpus("facts", [*planted(BAD[0]), *[_of_paris(i) for i in range(8)]], FIELDS)

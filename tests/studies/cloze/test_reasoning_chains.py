@@ -23,13 +23,13 @@ from bertology.errors import DataError
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.questions import Question
 from bertology.results.result import Result
-from bertology.studies.cloze.reasoning_chains import ReasoningChains
-from bertology.studies.cloze.reasoning_chains.scores import (
+from bertology.studies.cloze.reasoning_chains import (
     ALL,
     MIXED,
     NONE,
     SHORT,
     ChainScores,
+    ReasoningChains,
     texts_of,
 )
 from bertology.studies.study import Context

@@ -18,8 +18,8 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.geometry.self_similarity import SelfSimilarity
-from bertology.studies.geometry.self_similarity.word_similarities import (
+from bertology.studies.geometry.self_similarity import (
+    SelfSimilarity,
     explained,
     shared_error,
     similarities,

@@ -20,9 +20,10 @@ from bertology.results.result import Result
 from bertology.studies.geometry.static_embeddings import (
     StaticEmbeddings,
     StaticEmbeddingsResult,
+    WordQuestions,
     _others,
+    word_questions,
 )
-from bertology.studies.geometry.static_embeddings.questions import WordQuestions, word_questions
 from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
 

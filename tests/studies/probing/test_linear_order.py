@@ -33,8 +33,7 @@ from bertology.data.grammar.word_order import ORDERS
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
-from bertology.studies.probing.linear_order import LinearOrder, LinearOrderResult
-from bertology.studies.probing.linear_order.scores import half_fallen
+from bertology.studies.probing.linear_order import LinearOrder, LinearOrderResult, half_fallen
 from bertology.studies.study import Context
 from bertology.train.probes import battery
 from made_states import MadeStates

@@ -26,9 +26,9 @@ from bertology.studies.designs.probe_scores import among_copies
 from bertology.studies.probing.sentence_probes import (
     SentenceProbes,
     SentenceProbesResult,
-    group_places,
+    best_layers,
+    places_of,
 )
-from bertology.studies.probing.sentence_probes.group_places import best_layers
 from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
@@ -194,8 +194,8 @@ def test_places_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> No
     hits, counts = rng.integers(0, 2, (40, 6)).astype(float), np.ones(40, int)
     counts[::4], hits[::4] = 0, 0
     one = SimpleNamespace(hits=hits, counts=counts, share=lambda of: of.sum(0) / counts.sum())
-    monkeypatch.setattr(group_places, "_HELD", 7 * 40)
-    place = group_places.places_of({"depth": one}, resamples=20, seed=5)["depth"]  # type: ignore[dict-item]
+    monkeypatch.setattr("bertology.studies.probing.sentence_probes._HELD", 7 * 40)
+    place = places_of({"depth": one}, resamples=20, seed=5)["depth"]  # type: ignore[dict-item]
     draws = np.random.default_rng([5, 1])
     for first, last in zip(place.first, place.last, strict=True):
         times = draws.multinomial(20, np.full(40, 1 / 40))

@@ -32,7 +32,7 @@ from bertology.studies.training.finetuning_variants import (
 from bertology.studies.training.finetuning_variants import _at_once as variants_at_once
 from bertology.studies.training.finetuning_variants import _costs as costs_table
 from bertology.studies.training.finetuning_variants import _surely as surely
-from bertology.studies.training.finetuning_variants.choice import chosen_variants
+from bertology.studies.training.finetuning_variants.runs import chosen_variants
 from bertology.train.encoded import encode
 from made_tunings import WORDS, KilledError
 from made_variants import made_up

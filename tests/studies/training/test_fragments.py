@@ -31,9 +31,14 @@ from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.stats.class_weights import balanced_accuracy
 from bertology.studies.study import Context
-from bertology.studies.training.fragments import Fragments, FragmentsResult
+from bertology.studies.training.fragments import (
+    NO_STEPS,
+    NOT_LEARNT,
+    NOT_TAUGHT,
+    Fragments,
+    FragmentsResult,
+)
 from bertology.studies.training.fragments.data import Source, read_data
-from bertology.studies.training.fragments.results import NO_STEPS, NOT_LEARNT, NOT_TAUGHT
 from bertology.train.encoded import encode
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.lessons import Exam, Lesson, teach

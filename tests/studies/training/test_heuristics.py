@@ -28,7 +28,14 @@ from bertology.results.result import Result
 from bertology.studies.study import Context
 from bertology.studies.training import heuristics
 from bertology.studies.training.finetuning_variants.runs import train_variant
-from bertology.studies.training.heuristics import Heuristics, HeuristicsResult, _answered
+from bertology.studies.training.heuristics import (
+    NOT_LEARNT,
+    NOT_RUN,
+    NOT_TAUGHT,
+    Heuristics,
+    HeuristicsResult,
+    _answered,
+)
 from bertology.studies.training.heuristics.data import (
     HeuristicData,
     Source,
@@ -38,7 +45,6 @@ from bertology.studies.training.heuristics.data import (
     read_data,
     switches_of,
 )
-from bertology.studies.training.heuristics.results import NOT_LEARNT, NOT_RUN, NOT_TAUGHT
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.starts import STARTS
 from bertology.train.tuning import TuningJob, answers_of, make_tuned, tune

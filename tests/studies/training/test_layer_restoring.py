@@ -20,8 +20,11 @@ from bertology.errors import CapabilityError, InterruptedRunError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.studies.study import Context
-from bertology.studies.training.layer_restoring import LayerRestoring, LayerRestoringResult
-from bertology.studies.training.layer_restoring.restored_layers import asked_changes
+from bertology.studies.training.layer_restoring import (
+    LayerRestoring,
+    LayerRestoringResult,
+    asked_changes,
+)
 from bertology.train.restoring import Change, Restorer
 from result_conformance import ResultConformance, claims_of
 

@@ -22,9 +22,13 @@ from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.stats.grouped import Answers, grouped_contrast, grouped_mean
 from bertology.studies.study import Context
-from bertology.studies.training.paraphrased_reading import ParaphrasedReading
+from bertology.studies.training.paraphrased_reading import (
+    NOT_LEARNT,
+    NOT_PAIRED,
+    TOO_FEW,
+    ParaphrasedReading,
+)
 from bertology.studies.training.paraphrased_reading.data import Wanted, by_rules, read_data, seen_by
-from bertology.studies.training.paraphrased_reading.results import NOT_LEARNT, NOT_PAIRED, TOO_FEW
 from bertology.train.choices import EncodedChoices, rows_of
 from bertology.train.encoded import encode, task_of
 from bertology.train.evaluate import predict

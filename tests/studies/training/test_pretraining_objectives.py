@@ -33,7 +33,7 @@ from bertology.studies.training.pretraining_objectives import (
     PretrainingObjectives,
     PretrainingObjectivesResult,
 )
-from bertology.studies.training.shared.pretraining_trials import NOT_LEARNT
+from bertology.studies.training.shared import NOT_LEARNT
 from bertology.train.pretrain.objectives import find_objective
 from result_conformance import ResultConformance
 

@@ -17,7 +17,6 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.attention.shared.maps import whole_map
 from bertology.studies.designs.blocks import Blocks
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table
@@ -28,7 +27,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
+    from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
+
+
+_PATTERNS = "layer.*.head.*.pattern"
+
+
+def whole_map(encoder: Encoder, text: Text, *, suffix: str = "") -> xr.DataArray:
+    """All maps of one text: (layer, head, query, key), with its tokens.
+
+    `suffix` is added to the last two names, where maps of several sizes are kept together.
+    """
+    import xarray as xr
+
+    trace = encoder.run(encoder.encode(text, too_long="truncate"), record=_PATTERNS)
+    maps = trace[_PATTERNS][:, 0].float().cpu().numpy()
+    dims = ("layer", "head", f"query{suffix}", f"key{suffix}")
+    return xr.DataArray(maps, dims=dims, attrs={"tokens": trace.tokens[0]})
+
 
 _SHARE = ("share of the attention", "High: much of the head's attention goes there.")
 # Statistic: title of the measure, unit, what a high value means.

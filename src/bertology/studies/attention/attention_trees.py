@@ -17,8 +17,14 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.designs.tables import head_table, labelled_table
-from bertology.studies.designs.tree_figures import TREE_WORDS, TreesResult, tree_measure
-from bertology.studies.designs.trees import TreeHits, Trees, kept_sentences
+from bertology.studies.designs.trees import (
+    TREE_WORDS,
+    TreeHits,
+    Trees,
+    TreesResult,
+    kept_sentences,
+    tree_measure,
+)
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.cloze.shared.clozes import ClozeStudy, question_of
+from bertology.studies.cloze.shared import ClozeStudy, question_of
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import labelled_table, with_bounds

@@ -17,13 +17,14 @@ from bertology.results.result import Result
 from bertology.studies.designs.parts import Gathered
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table
-from bertology.studies.designs.tree_figures import TreesResult, tree_measure
 from bertology.studies.designs.trees import (
     RIGHT,
     Baselines,
     TreeHits,
     Trees,
+    TreesResult,
     kept_sentences,
+    tree_measure,
 )
 from bertology.studies.study import Context, Needs
 

@@ -6,18 +6,114 @@ small, so that more examples need hardly more memory.
 
 from __future__ import annotations
 
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.studies.designs.spooled import Spooled
+from bertology.errors import StoreError
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+# Numbers of every example, put on disk as parts come and read back one group at a time.
+#
+# Intervals need what each example gave, for every head and class or relation: a few numbers of
+# each, but of all examples more than should lie in memory. What is concluded of one group (a
+# class, say) needs no other. `Spooled` holds values of all examples, `SpooledRows` rows of a few
+# examples each.
+
+
+class Spooled:
+    """Values (example, group, …) of one dtype, given in pieces of examples."""
+
+    def __init__(self) -> None:
+        self._file = _temporary(self)
+        self._pieces: list[tuple[int, tuple[int, ...]]] = []  # where each begins, and its shape
+        self._dtype = np.dtype(np.float32)
+
+    def append(self, values: NDArray[Any]) -> None:
+        """More examples."""
+        self._dtype = self._dtype if self._pieces else values.dtype
+        by_group = np.ascontiguousarray(np.moveaxis(values, 1, 0), dtype=self._dtype)
+        self._pieces.append((_written(self._file, by_group), by_group.shape))
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return self._pieces[0][1][0] if self._pieces else 0
+
+    def __getitem__(self, group: int) -> NDArray[Any]:
+        """One group of all examples: (example, …)."""
+        found = []
+        for start, (_, *shape) in self._pieces:
+            count = int(np.prod(shape))
+            self._file.seek(start + group * count * self._dtype.itemsize)
+            read = np.frombuffer(self._file.read(count * self._dtype.itemsize), self._dtype)
+            found.append(read.reshape(shape))
+        return np.concatenate(found)
+
+    def rows(self, group: int) -> NDArray[Any]:
+        """One group of all examples, flattened: (…, example)."""
+        values = self[group]
+        return values.reshape(len(values), -1).T
+
+
+class SpooledRows:
+    """Rows of one dtype and length by the name of a group, some at a time."""
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._file, self._dtype = _temporary(self), np.dtype(dtype)
+        self._pieces: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+
+    def append(self, group: str, rows: NDArray[Any]) -> None:
+        """More rows of a group."""
+        values = np.ascontiguousarray(rows, dtype=self._dtype)
+        self._pieces.setdefault(group, []).append((_written(self._file, values), values.shape))
+
+    def __getitem__(self, group: str) -> NDArray[Any]:
+        """All rows of a group, in the order in which they came."""
+        found = []
+        for start, shape in self._pieces[group]:
+            self._file.seek(start)
+            read = self._file.read(int(np.prod(shape)) * self._dtype.itemsize)
+            found.append(np.frombuffer(read, self._dtype).reshape(shape))
+        return np.concatenate(found)
+
+
+def _temporary(owner: object) -> IO[bytes]:
+    """A file that is closed, and so gone, when its owner is forgotten."""
+    try:
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+    except OSError as error:
+        raise _unwritable(error) from error
+    weakref.finalize(owner, file.close)
+    return file
+
+
+def _written(file: IO[bytes], values: NDArray[Any]) -> int:
+    """Where the values begin that were put at the end."""
+    start = file.seek(0, 2)
+    try:
+        file.write(values.data)
+        file.flush()
+    except OSError as error:
+        raise _unwritable(error) from error
+    return start
+
+
+def _unwritable(error: OSError) -> StoreError:
+    return StoreError(
+        f"Temporary files cannot be written: {error.strerror or error}.",
+        hint="Make room, or name another folder in the environment variable TMPDIR. "
+        "Nothing that was measured is lost.",
+    )
+
 
 Take = Callable[["xr.Dataset"], Any]
 """What is taken of a part: an array, by example first where it is concatenated."""

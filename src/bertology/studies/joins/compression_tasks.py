@@ -16,7 +16,7 @@ from bertology.stats import Estimate
 from bertology.stats.fixed_means import OfRuns, mean_over_fixed
 from bertology.studies.compression.compression_table.rows import TEACHER
 from bertology.studies.join import Join
-from bertology.studies.joins.shared.alike_tasks import refuse_unlike, settings_but
+from bertology.studies.joins.shared import refuse_unlike, settings_but
 
 if TYPE_CHECKING:
     import pandas as pd

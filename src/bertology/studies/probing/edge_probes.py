@@ -12,9 +12,8 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.probe_results import ProbingResult
 from bertology.studies.designs.probe_scores import TaskScores, least_gain, middle_over_ends
-from bertology.studies.designs.probes import Probing
+from bertology.studies.designs.probes import Probing, ProbingResult
 from bertology.studies.designs.shares import ratio_values
 
 if TYPE_CHECKING:

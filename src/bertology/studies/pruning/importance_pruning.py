@@ -20,7 +20,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.survivors import cochrans_q, fleiss_kappa
-from bertology.studies.pruning.shared.prunings import Prunings, PruningsResult, by_seed, by_step
+from bertology.studies.pruning.shared import Prunings, PruningsResult, by_seed, by_step
 from bertology.studies.study import Needs
 
 if TYPE_CHECKING:

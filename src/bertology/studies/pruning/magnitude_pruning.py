@@ -19,7 +19,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.survivors import jackknifed_pairs, overlap, pairs_of, spread_over_runs
-from bertology.studies.pruning.shared.prunings import (
+from bertology.studies.pruning.shared import (
     Prunings,
     PruningsResult,
     bits_by_seed,

@@ -20,7 +20,7 @@ from bertology.stats import Estimate, repeated
 from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
 from bertology.studies.designs.task_trials import BARS, same_training_data
 from bertology.studies.designs.trials import Reach, reaching, split_part
-from bertology.studies.pruning.shared.prunings import NOT_LEARNT, Prunings, by_seed, by_step
+from bertology.studies.pruning.shared import NOT_LEARNT, Prunings, by_seed, by_step
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:

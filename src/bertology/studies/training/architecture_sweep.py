@@ -19,7 +19,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import Runs, split_part
-from bertology.studies.training.shared.pretraining_trials import (
+from bertology.studies.training.shared import (
     PretrainingTrials,
     PretrainingTrialsResult,
 )
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.studies.training.shared.pretraining_trials import Found
+    from bertology.studies.training.shared import Found
     from bertology.train.pretrain.config import Pretraining
     from bertology.train.pretrain.trial import Trial
 

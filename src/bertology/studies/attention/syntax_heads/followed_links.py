@@ -23,11 +23,12 @@ from bertology.stats import Estimate
 from bertology.stats.extremes import largest_of
 from bertology.stats.partial_means import PartialMeans, means_with_tests, partial_means
 from bertology.stats.row_blocks import RowBlocks
-from bertology.studies.attention.syntax_heads.link_counts import Counts, LinkCounts
-from bertology.studies.attention.syntax_heads.questions import (
+from bertology.studies.attention.syntax_heads.link_counts import (
     ALL,
     FEWEST,
     PUNCTUATION,
+    Counts,
+    LinkCounts,
     Question,
     quantity_of,
 )

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
+from bertology.report import drawings
+from bertology.report.figures import Dots, interval_dots
+from bertology.results.answers import percent, points
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.stats import Estimate
+from bertology.stats import Estimate, mean_interval
+from bertology.stats.cross_fitting import cross_fitted, picked_on_other_half
 from bertology.stats.crossed import crossed_score
 from bertology.stats.least_means import least_means
 from bertology.studies.cloze.npi_licensing.paradigms import (
@@ -24,40 +31,277 @@ from bertology.studies.cloze.npi_licensing.paradigms import (
     preferred,
     whole_paradigms,
 )
-from bertology.studies.cloze.npi_licensing.results import (
-    ABSOLUTE,
-    ALL,
-    BEYOND,
-    CLOZE,
-    CLOZE_LICENSOR,
-    GRADIENT,
-    LIKELIHOOD,
-    NpiLicensingResult,
-)
-from bertology.studies.cloze.npi_licensing.scores import (
-    NEW,
-    SEEN,
-    TASKS,
-    Leanings,
-    better_told,
-    folds_of,
-    labels_of,
-    unit_means,
-)
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import in_order, start_of
+from bertology.studies.designs.probe_scores import among_copies
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from numpy.typing import NDArray
+    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.masked_lm.questions import Question
     from bertology.model.shape import Shape
+
+
+Floats = NDArray[np.float64]
+ACCEPTABLE = "acceptable"
+TASKS = (ACCEPTABLE, *FACTORS)
+SEEN, NEW = "seen", "new"  # whether probes trained on the environment, or on the item
+_FOLDS = 5
+_FEWEST = 5  # units; with fewer, not even all signs alike would be sure
+
+
+def labels_of(known: Paradigms) -> NDArray[np.int64]:
+    """(N, 8): of each task, for both ways to train."""
+    return np.tile(np.column_stack([known.label, known.factors]), 2)
+
+
+def folds_of(known: Paradigms, seed: int) -> NDArray[np.int64]:
+    """(N, 8): some paradigms of all environments for `seen`; for `new` a whole environment.
+
+    Items stand in all environments: whether there is one is asked where the item is new.
+    """
+    _, item = np.unique(known.item, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(item.max() + 1)
+    environment, npi = (_numbers(names) for names in (known.environment, known.npi))
+    mixed = order[item] % _FOLDS
+    return np.column_stack([*[mixed] * 4, *[environment] * 3, npi])
+
+
+def _numbers(names: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Of each name one; all -1 where there is only one."""
+    known, found = np.unique(names, return_inverse=True)
+    return found if len(known) > 1 else np.full(len(names), -1)
+
+
+def unit_means(values: Floats, units: NDArray[np.str_]) -> tuple[list[str], Floats]:
+    """Names of units (U,), and means (…, U) of values (…, N) over what each has; NaN of nothing."""
+    names, number = np.unique(units, return_inverse=True)
+    told = np.isfinite(values)
+    found = np.full((*values.shape[:-1], len(names)), np.nan)
+    for at in range(len(names)):
+        here = number == at
+        count = told[..., here].sum(axis=-1)
+        total = np.where(told[..., here], values[..., here], 0.0).sum(axis=-1)
+        found[..., at] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return [str(name) for name in names], found
+
+
+@dataclass(frozen=True)
+class Leanings:
+    """What probes of one model lean to, where they did not train."""
+
+    known: Paradigms
+    values: Floats  # (tasks, ways to train, layers with the input first, N)
+
+    @classmethod
+    def of(cls, part: xr.Dataset, known: Paradigms) -> Leanings:
+        """Of a measured part."""
+        found = part["leaning"].to_numpy().astype(float)  # (tasks of both ways, layers, N)
+        return cls(known, found.reshape(2, len(TASKS), *found.shape[1:]).swapaxes(0, 1))
+
+    def right(self, task: str, trained: str) -> Floats:
+        """(layers, N): 1 where the right side is leant to; NaN where nothing was asked."""
+        leaning = self.values[TASKS.index(task), (SEEN, NEW).index(trained)]
+        truth = labels_of(self.known)[:, TASKS.index(task)]
+        return np.where(np.isnan(leaning), np.nan, (leaning > 0) == (truth == 1))
+
+    def acceptability(self, trained: str) -> Floats:
+        """(N,): leanings of the layer that was best on the other half of paradigms."""
+        leaning = self.values[0, (SEEN, NEW).index(trained), 1:]
+        items, scores = unit_means(self.right(ACCEPTABLE, trained)[1:], self.known.item)
+        picked = picked_on_other_half(scores.T[:, None])[:, 0]
+        number = np.searchsorted(items, self.known.item)
+        return np.asarray(leaning[picked[number], np.arange(leaning.shape[1])], float)
+
+    def best(self, task: str, units: NDArray[np.str_]) -> Floats:
+        """(U,): right answers in new surroundings, at the layer picked on the other units."""
+        _, scores = unit_means(self.right(task, NEW)[1:], units)
+        return cross_fitted(scores.T[:, None])[0][:, 0]
+
+
+def better_told(
+    one: str, other: str, of: Leanings, copies: Sequence[Leanings], *, by: str, level: float
+) -> Estimate | None:
+    """How much better a task is told than another, beyond copies with shuffled weights.
+
+    `by` says what is new where `one` is asked, and so what the interval is over: a probe that takes
+    a new word for the wrong thing errs in all sentences that have it.
+    """
+    units: NDArray[np.str_] = getattr(of.known, by)
+    if len(np.unique(units)) < _FEWEST:
+        return None
+    more = of.best(one, units) - of.best(other, units)
+    chance = np.array([copy.best(one, units) - copy.best(other, units) for copy in copies])
+    beyond = more - chance.mean(axis=0)
+    if not np.isfinite(beyond).all():
+        return None
+    found = mean_interval(beyond, level).counting(_UNITS[by])
+    return among_copies(found, chance.mean(axis=1).tolist())
+
+
+_UNITS: Mapping[str, str] = {"environment": "environments", "npi": "items"}
+
+
+ALL = "all"
+ABSOLUTE, GRADIENT = "absolute pairs", "gradient pairs, classifier"
+LIKELIHOOD, BEYOND = "gradient pairs, likelihood", "gradient pairs, likelihood beyond words"
+CLOZE, CLOZE_LICENSOR = "cloze of the NPI", "cloze of the licensor"
+_TITLES = {
+    ACCEPTABLE: "acceptable or not",
+    "licensor": "there is a licensor",
+    "scope": "the NPI would be in scope",
+    "npi_present": "there is an NPI",
+}
+_WAYS = {SEEN: "environments and NPIs seen", NEW: "environment or NPI new"}
+_SHARE = ("share", "share_low", "share_high")
+
+
+class NpiLicensingResult(Result):
+    """What five methods tell of licensors, scope and negative polarity items.
+
+    Table `methods`: for each method, contrast and environment (`all` first) the share of whole
+    paradigms, or of their pairs, that are told right, beside chance; `classifier`: accuracy and
+    Matthews correlation of acceptability, beside the more frequent label; `layers`: right answers
+    of probes for each task and layer (-1 is what enters the first one), and the mean of copies with
+    shuffled weights. `trained`: whether classifiers and probes saw the environment (`seen`) or not
+    (`new`: of the task npi_present the NPI is new). Bounds hold for all rows together.
+    """
+
+    lead: ClassVar[int] = 3
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "methods": {"share": "%", "chance": "%"},
+        "classifier": {"accuracy": "%", "frequent": "%"},
+        "layers": {"accuracy": "%", "shuffled": "%"},
+    }
+
+    @property
+    def answer(self) -> str:
+        """What likelihoods tell of licensor and scope, and what probes tell better."""
+        found, said = self.evidence(), []
+        for name, words in (
+            ("licensor_pairs", "a missing licensor is told"),
+            ("scope_pairs", "an NPI outside its scope"),
+        ):
+            if (one := found.get(name)) is not None:
+                said.append(f"{words} in {percent(one, limits=(0.5,))} of cases")
+        text = ""
+        if said:
+            text = f"By likelihood beyond words, {' and '.join(said)}; chance would be 50 %. "
+        compared = []
+        for name, words in (("npi_over_scope", "a new NPI"), ("licensor_over_scope", "a licensor")):
+            if (one := found.get(name)) is not None:
+                compared.append(f"{words} {points(one, '.0f')} better than scope")
+        if compared:
+            text += (
+                f"Probes in new surroundings tell {' and '.join(compared)}, beyond shuffled "
+                "weights. "
+            )
+        return text.strip() or (
+            f"Nothing is compared: there are {self.facts['environments']} environments and no "
+            "likelihoods."
+        )
+
+    def measures(self) -> Sequence[Measure]:
+        """Right answers of probes by layer, in environments seen and new."""
+        table = self.tables["layers"]
+        rows = table[table["layer"] >= 0]
+        return [
+            Measure.of_column(
+                some,
+                "accuracy",
+                name=f"{str(task).replace('_', '-')}-{trained}",
+                title=f"Right answers of a probe: {_TITLES[str(task)]}, {_WAYS[str(trained)]}",
+                unit="% of sentences",
+                bounds=("accuracy_low", "accuracy_high"),
+                scale=100.0,
+                reading="High: the mean of the states after this layer tells it.",
+            )
+            for (task, trained), some in rows.groupby(["task", "trained"], sort=False)
+        ]
+
+    def drawings(self) -> Sequence[Drawing]:
+        """Methods × contrasts; environments; probes by layer."""
+        found = [
+            Drawing(
+                "methods",
+                self._draw_methods,
+                "One row for each method and contrast: the per cent of minimal pairs told right "
+                "over all environments. Pairs differ in the licensor, in scope, or in the NPI. "
+                "Diamonds are chance. Beyond words: what the change does for the NPI more than "
+                "for a plain word in its place.",
+            ),
+        ]
+        if len(self._by_environment()[0]):
+            found.append(
+                Drawing(
+                    "environments",
+                    self._draw_environments,
+                    "For each environment, the per cent of paradigms in which a missing licensor, "
+                    "or an NPI outside its scope, is told by likelihood beyond words. Chance "
+                    "would be 50. Intervals hold for all rows of the table together.",
+                )
+            )
+        for trained, name in ((NEW, "layers"), (SEEN, "layers-seen")):
+            if shown := [m for m in self.measures() if m.name.endswith(f"-{trained}")]:
+                found.append(
+                    drawings.profile(
+                        name,
+                        shown,
+                        self.about,
+                        title=f"What probes tell, {_WAYS[trained]}",
+                        reading="In new surroundings no word that matters was seen before; where "
+                        "they were seen, single words tell much."
+                        if trained == NEW
+                        else "Probes saw the same licensors and NPIs in other paradigms, so that "
+                        "single words tell them.",
+                        labels=[m.title.partition(": ")[2].partition(",")[0] for m in shown],
+                    )
+                )
+        return found
+
+    def _draw_methods(self) -> Figure:
+        rows = self.tables["methods"]
+        rows = rows[rows["environment"] == ALL]
+        names = [
+            f"{method}{f' ({trained})' if trained else ''}: {contrast}"
+            for method, trained, contrast in rows[["method", "trained", "contrast"]].to_numpy()
+        ]
+        sides = (100 * rows[column].to_numpy() for column in _SHARE)
+        return interval_dots(
+            [Dots("pairs told right (%)", *sides, hollow=100 * rows["chance"].to_numpy())],
+            names,
+            title=f"Negative polarity items by five methods\n{self.about}",
+            note="Diamonds: chance. Intervals over environments × NPIs, for all rows together.",
+        )
+
+    def _by_environment(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Pairs by likelihood beyond words: licensor, and scope with the same environments."""
+        rows = self.tables["methods"]
+        rows = rows[rows["method"] == BEYOND]
+        one, other = (
+            rows[rows["contrast"] == contrast].set_index("environment")
+            for contrast in ("licensor", "scope")
+        )
+        return one, other.reindex(one.index)
+
+    def _draw_environments(self) -> Figure:
+        one, other = self._by_environment()
+        return interval_dots(
+            [
+                Dots.of_columns("missing licensor told (%)", one, "share", level=50),
+                Dots.of_columns("NPI outside scope told (%)", other, "share", level=50),
+            ],
+            [str(name) for name in one.index],
+            title=f"Licensor and scope by environment\n{self.about}",
+            note="Likelihood beyond words. Dashed: chance, 50 %.",
+        )
+
 
 _STATES, _SHUFFLED = "states", "states-shuffled-"
 _FILLS_BLANKS = ("mlm", "pretraining")
@@ -352,7 +596,7 @@ def _likelihoods(
 ) -> NDArray[np.float64]:
     """(N,): pseudo-log-likelihoods; NaN of what is too long, or of no whole paradigm."""
     from bertology.model.masked_lm.scoring import pseudo_log_likelihood
-    from bertology.studies.cloze.shared.clozes import too_long
+    from bertology.studies.cloze.shared import too_long
 
     texts = [example.text for example in block]
     cut, found = too_long(encoder, texts), np.full(len(texts), np.nan)
@@ -371,7 +615,7 @@ def _filled(
     """(N, 2, 2): for NPI and licensor in turn, log-probabilities of it and of the plain word."""
     from bertology.model.masked_lm.clozes import Clozes
     from bertology.model.masked_lm.questions import Question
-    from bertology.studies.cloze.shared.clozes import too_long
+    from bertology.studies.cloze.shared import too_long
 
     asked: list[tuple[int, int, Question]] = []
     for at, example in enumerate(block):

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError
-from bertology.studies.cloze.shared.clozes import PairBlank, pair_blank
+from bertology.studies.cloze.shared import PairBlank, pair_blank
 
 if TYPE_CHECKING:
     import xarray as xr

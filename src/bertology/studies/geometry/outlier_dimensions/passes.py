@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.plain_classes import PlainClass, plain_classes
 from bertology.studies.designs.depths import first_upper
-from bertology.studies.geometry.outlier_dimensions.dimension_sets import DRAW, DimensionSet
+from bertology.studies.geometry.outlier_dimensions.questions import DRAW, DimensionSet
 
 if TYPE_CHECKING:
     from bertology.model.batch import Batch

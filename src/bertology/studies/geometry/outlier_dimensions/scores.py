@@ -15,7 +15,7 @@ from bertology.stats.over_draws import jackknifed, over_draws
 from bertology.stats.partial_means import partial_means
 from bertology.studies.designs.depths import first_upper
 from bertology.studies.designs.tables import with_bounds
-from bertology.studies.geometry.outlier_dimensions.dimension_sets import (
+from bertology.studies.geometry.outlier_dimensions.questions import (
     DRAW,
     LONE,
     SINGLE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,161 @@ from bertology.stats import Estimate
 from bertology.stats.crossed import joint_freedom
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement, rank_values
 
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+
+
+# The best of many rows, picked on some pairs and scored on others that share no text with them.
+#
+# Texts are dealt into two sides, ten times. A pair whose texts lie on one side is scored by what
+# is best on the other; where texts that hang together go to one side whole, these are all pairs.
+# Pairs with a text on each side wait for another deal. So a word that is in many pairs, and by
+# chance suits some layer, never both picks that layer and scores it.
+
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+_DEALS, _TRIED = 10, 60
+_BOTH = -1  # the side of a text that is in too many pairs to be left out
+
+
+@dataclass(frozen=True)
+class Picked:
+    """What is best: on all pairs (`row`), in each turn, and, as one row, what these score."""
+
+    row: int
+    rows: Sequence[int]
+    told: Agreement
+
+
+class Turns:
+    """Which pairs are scored in a turn, and which the best is picked on."""
+
+    def __init__(self, links: PairLinks, score: Score) -> None:
+        self.score, self.size = score, len(links.first)
+        self.halves: list[tuple[Bools, Bools]] = []  # scored, picked on
+        rng, (first, second, sizes) = np.random.default_rng(0), _groups(links)
+        for _ in range(_TRIED):
+            side = np.append(_sides(sizes, rng), _BOTH)  # the last is what lies on both
+            both = np.stack([side[first], side[second]])
+            one, other = (_within(both, number) for number in (0, 1))
+            if score.tells(one) and score.tells(other):
+                self.halves += [(one, other), (other, one)]
+            if len(self.halves) == 2 * _DEALS:
+                break
+        if not self.halves:
+            raise DataError(
+                f"The best layer is picked on other pairs than it is scored on, and none of "
+                f"{_TRIED} deals gave two groups of pairs that share no text and differ in their "
+                f"scores. There are {self.size} pairs.",
+                hint="Give more pairs (--limit), of more texts.",
+            )
+
+    def picked_on(self, rows: Floats) -> Floats:
+        """Values (turns, V) of rows (V, N) on the pairs that something is picked on."""
+        return np.stack([self.score.values(rows, of) for _, of in self.halves])
+
+    def best(self, rows: Floats, told: Floats | None = None) -> Picked:
+        """The best of rows (V, N); `told` is what `picked_on` gave for them."""
+        values = self.picked_on(rows) if told is None else told
+        picks = [int(at) for at in values.argmax(axis=1)]
+        everywhere = np.ones(self.size, bool)
+        best = int(self.score.values(rows, everywhere).argmax())
+        return Picked(best, picks, self.scored(rows, picks))
+
+    def scored(self, rows: Floats, picks: Sequence[int]) -> Agreement:
+        """What a row for each turn scores there, as one row: the mean over deals."""
+        deals = len(self.halves) // 2
+        value, influence, shares = 0.0, np.zeros((1, deals, self.size)), False
+        for at, (pick, (half, other)) in enumerate(zip(picks, self.halves, strict=True)):
+            own = self.score(rows[[pick]], half)
+            size = int(half.sum() + other.sum())
+            value += float(own.value[0]) * half.sum() / size / deals
+            influence[:, at // 2, half] = own.influence * self.size / size
+            shares = own.shares
+        return Agreement(np.array([value]), influence, shares)
+
+    def fixed(self, row: Floats) -> Agreement:
+        """One row (N,) on the same pairs as what is picked is scored on."""
+        return self.scored(row[None], [0] * len(self.halves))
+
+    def answers(self, rows: Floats, picks: Sequence[int]) -> Floats:
+        """The scores (N,) of each pair by what was picked for it; NaN where it had no turn."""
+        total, turns = np.zeros(self.size), np.zeros(self.size)
+        for pick, (half, _) in zip(picks, self.halves, strict=True):
+            total[half] += rows[pick, half]
+            turns[half] += 1
+        found: Floats = np.where(turns > 0, total / np.maximum(turns, 1), np.nan)
+        return found
+
+
+def _groups(links: PairLinks) -> tuple[Ints, Ints, Ints]:
+    """What goes to one side whole: a number for both texts of each pair, and how many pairs it has.
+
+    These are texts that hang together by pairs; where that is most of them, single texts, and -1
+    for one that is in more than a quarter of all pairs.
+    """
+    n, count = len(links.first), int(max(links.first.max(), links.second.max())) + 1
+    groups = components(np.stack([links.first, links.second], axis=1), count)
+    sizes = np.bincount(groups[links.first], minlength=int(groups.max()) + 1)
+    if 2 * sizes.max() > n:
+        other = links.second[links.first != links.second]
+        sizes = np.bincount(np.concatenate([links.first, other]), minlength=count)
+        groups = np.where(4 * sizes > n, _BOTH, np.arange(count))
+    return groups[links.first], groups[links.second], sizes
+
+
+def _sides(sizes: Ints, rng: np.random.Generator) -> Ints:
+    """Groups in random order, each to the side that has fewer pairs."""
+    side, held = np.zeros(len(sizes), np.int64), [0, 0]
+    for at in rng.permutation(len(sizes)):
+        side[at] = rng.integers(2) if held[0] == held[1] else held[1] < held[0]
+        held[side[at]] += int(sizes[at])
+    return side
+
+
+def _within(both: Ints, side: int) -> Bools:
+    """Pairs whose texts lie on one side, or one of them on both."""
+    found: Bools = ((both == side) | (both == _BOTH)).all(axis=0) & (both == side).any(axis=0)
+    return found
+
+
+def dealt_texts(pairs: Ints, texts: int, folds: int, *, seed: int) -> Ints:
+    """A fold (texts,) for each text: both of a pair in one, where few texts hang together."""
+    component = components(pairs, texts)
+    if np.bincount(component).max() <= max(2, texts // folds):
+        return _dealt(component, folds)
+    return np.random.default_rng(seed).permutation(texts) % folds
+
+
+def components(pairs: Ints, texts: int) -> Ints:
+    """Which texts hang together by pairs, directly or through others."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(texts, texts))
+    return np.asarray(connected_components(edges, directed=False)[1], np.int64)
+
+
+def _dealt(groups: Ints, parts: int) -> Ints:
+    """Whole groups, the largest first, each to the part that has fewest: the part of each."""
+    names, of, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    part, held = np.zeros(len(names), np.int64), np.zeros(parts, np.int64)
+    for at in np.argsort(-sizes, kind="stable"):
+        part[at] = held.argmin()
+        held[part[at]] += sizes[at]
+    return part[of]
+
+
+def other_corpus(corpus: Corpus, name: str, *, split: str, limit: int, seed: int) -> Corpus:
+    """Another corpus by name, from the same folder of downloaded data."""
+    from bertology.data.loading import load_corpus
+
+    root = corpus.origin.get("root")
+    return load_corpus(name, split=split, limit=limit, seed=seed, root=root)
+
+
 _FEWEST = 5  # pairs, and pairs with another score than the most frequent one
 
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import DataError
+from bertology.annotated.word_contexts import spelt
+from bertology.data.corpus import Field
+from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
+from bertology.report import drawings
+from bertology.report.figures import Dots, interval_dots
+from bertology.results.answers import of_row, points
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure, Tracked, dashed
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -19,20 +27,270 @@ from bertology.stats.rank_agreement import PairLinks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probes import INPUT
 from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
-from bertology.studies.geometry.shared.other_data import other_corpus
-from bertology.studies.geometry.shared.pair_scores import check_judged
-from bertology.studies.geometry.static_embeddings.results import StaticEmbeddingsResult
+from bertology.studies.geometry.shared.pair_scores import (
+    check_judged,
+    components,
+    other_corpus,
+    smaller_gain,
+)
 from bertology.studies.geometry.static_embeddings.tables import Distilled
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from bertology.annotated.word_contexts import ContextSums
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-    from bertology.studies.geometry.static_embeddings.questions import WordQuestions
+
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+SIMILARITY, ADD, MULTIPLY = "similarity", "analogy by sum", "analogy by product"
+_SOME = 512  # analogies that are answered together
+_DIGITS = 10  # of cosines: what differs by rounding alone is the same rank
+_EPSILON = 0.001  # of 3CosMul, as Levy and Goldberg have it
+
+
+@dataclass(frozen=True)
+class WordQuestions:
+    """Pairs of words that people scored, or analogies a : b = c : d, words by number."""
+
+    words: Sequence[str]
+    """As they are written."""
+    items: NDArray[np.int64]  # (N, 2) or (N, 4)
+    judged: Floats | None  # (N,), of pairs
+    groups: Sequence[str]
+    """The section of each analogy; "" for pairs."""
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is scored."""
+        return (ADD, MULTIPLY) if self.judged is None else (SIMILARITY,)
+
+    @property
+    def links(self) -> PairLinks:
+        """Pairs share words; analogies share pairs, as Athens : Greece, or a word of them.
+
+        Pairs that hang together by a word, as Athens : Greece and Greece : Greek, are one, unless
+        that would be more than a quarter of all questions.
+        """
+        if self.judged is not None:
+            return PairLinks(self.items[:, 0], self.items[:, 1])
+        one = components(self.items.reshape(-1, 2), len(self.words))
+        if 4 * np.bincount(one[self.items[:, [0, 2]]].ravel()).max() > len(self.items):
+            return PairLinks.of([((a, b), (c, d)) for a, b, c, d in self.items.tolist()])
+        return PairLinks(one[self.items[:, 0]], one[self.items[:, 2]])
+
+    def answered(self, vectors: Floats, there: Bools) -> Floats:
+        """(scores, N): cosines, or 1 where an analogy is right, among the words that are there."""
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units = vectors / np.where(lengths > 0, lengths, 1.0)
+        if self.judged is not None:
+            cosines: Floats = (units[self.items[:, 0]] * units[self.items[:, 1]]).sum(axis=1)
+            return np.round(cosines, _DIGITS)[None]
+        found = [
+            _analogies(units, there, self.items[at : at + _SOME])
+            for at in range(0, len(self.items), _SOME)
+        ]
+        return np.concatenate(found, axis=1)
+
+
+def _analogies(units: Floats, there: Bools, items: NDArray[np.int64]) -> Floats:
+    """Sum and product of cosines (3CosAdd, 3CosMul); the words of a question are no answer."""
+    a, b, c, d = items.T
+    near_a, near_b, near_c = (units[words] @ units.T for words in (a, b, c))
+    added = near_b - near_a + near_c
+    shifted = [(near + 1) / 2 for near in (near_a, near_b, near_c)]
+    multiplied = shifted[1] * shifted[2] / (shifted[0] + _EPSILON)
+    rows, right = np.arange(len(items)), []
+    for scores in (added, multiplied):
+        scores[:, ~there] = -np.inf
+        for words in (a, b, c):
+            scores[rows, words] = -np.inf
+        right.append(scores.argmax(axis=1) == d)
+    return np.array(right, np.float64)
+
+
+def asked_words(corpus: Corpus) -> list[list[str]]:
+    """The words of each question; refuse a corpus that asks none of single words."""
+    if {Field.TEXT_B, Field.LABEL} <= corpus.fields and Field.TARGETS not in corpus.fields:
+        pairs = [list(one.texts) for one in corpus]
+        if sum(len(word.split()) > 1 for pair in pairs for word in pair) <= len(pairs) / 10:
+            return pairs
+    elif Field.WORDS in corpus.fields and Field.GROUP in corpus.fields:
+        found = [[str(word) for word in one.get(Field.WORDS)] for one in corpus]
+        if all(len(words) == 4 for words in found):
+            return found
+    raise CapabilityError(
+        f"Corpus {corpus.name!r} holds neither pairs of single words with a score nor analogies of "
+        "four words.",
+        hint="Word pairs are text, text_b and label; analogies have four words and a group. Such "
+        "are grammar-word-pairs, simlex-999 and google-analogies.",
+    )
+
+
+def word_questions(corpus: Corpus, more: Sequence[str] = ()) -> WordQuestions:
+    """The questions of a corpus; `more` words are possible answers too."""
+    asked = asked_words(corpus)
+    numbers: dict[str, int] = {}
+    words: list[str] = []
+    for word in [*(word for some in asked for word in some), *more]:
+        if numbers.setdefault(spelt(word.strip(), lower=True), len(words)) == len(words):
+            words.append(word.strip())
+    items = [[numbers[spelt(word.strip(), lower=True)] for word in some] for some in asked]
+    pairs = len(asked[0]) == 2
+    return WordQuestions(
+        words,
+        np.array(items, np.int64),
+        np.array(corpus.labels, np.float64) if pairs else None,
+        [""] * len(items) if pairs else [str(one.get(Field.GROUP)) for one in corpus],
+    )
+
+
+_SIMILARITY = "similarity"
+_METHODS = {"mean": "mean over contexts", "component": "first component"}
+
+
+class StaticEmbeddingsResult(Result):
+    """How good vectors of words are that were distilled from a model, by layer and method.
+
+    Table `comparisons`, which the answer and the claim `distilled_gain` speak of: the best layer
+    and method (`best`), picked on other questions than it is scored on, against the model's table
+    of input embeddings, files that were given, and shuffled weights at their best; the claim rests
+    on the smaller gain of the first and the last (each row has its interval; for the smaller of two
+    the upper bound is a little higher). Table `vectors`: for each score the best layer of
+    each method (`best_layer` is that of all questions), the input embeddings and the files, all
+    scored on the same questions, and what they are over the input embeddings. Table `layers`: the
+    score of each method and layer (-1 is what enters the first one), and that of shuffled weights.
+    Table `coverage`: the shares of words and of questions that each of them has; only questions
+    that all have are scored. Table `sections`, for analogies: right answers by section. Scores are
+    Spearman's correlation (pairs), or shares of right answers (analogies, of which the first score
+    is the claim's). Bounds in `vectors` and `layers` hold for all rows of a score together.
+    """
+
+    strongest: ClassVar[Mapping[str, str]] = {"vectors": "value", "layers": "value"}
+
+    @property
+    def answer(self) -> str:
+        """The best distilled vectors beside the table of the model, and shuffled weights."""
+        table = self.tables["comparisons"]
+        best, compared = table.iloc[0], table.iloc[[0, -1]]
+        gains = " and ".join(
+            f"{points(of_row(row, ('gain', 'gain_low', 'gain_high')))} over {row['against']} "
+            f"({100 * row['value']:.0f})"
+            for _, row in compared.iterrows()
+        )
+        told = "".join(
+            f"; {row['against']}: {100 * row['value']:.0f}" for _, row in table[1:-1].iterrows()
+        )
+        what = "agree with people by" if self._similarity else "find of the fourth words"
+        unit = "(correlation × 100)" if self._similarity else "%"
+        return (
+            f"Static vectors at their best ({_METHODS[str(best['method'])]}, layer "
+            f"{best['layer']}) {what} {100 * best['best']:.0f} {unit}: {gains}{told}. "
+            f"{smaller_gain(self.evidence()['distilled_gain'])}."
+        )
+
+    @property
+    def _similarity(self) -> bool:
+        return bool((self.tables["layers"]["score"] == _SIMILARITY).all())
+
+    @property
+    def _unit(self) -> str:
+        return "Spearman's correlation × 100" if self._similarity else "% of right answers"
+
+    def measures(self) -> Sequence[Measure]:
+        """The score of each method by layer."""
+        table = self.tables["layers"]
+        return [
+            Measure.of_column(
+                rows,
+                "value",
+                name=f"{dashed(str(score))}-{method}",
+                title=f"Static vectors of the layer, {score}: {_METHODS[str(method)]}",
+                unit=self._unit,
+                bounds=("value_low", "value_high"),
+                scale=100.0,
+                reading="High: vectors of words made of this layer's states are good ones.",
+            )
+            for (score, method), rows in table[table["layer"] >= 0].groupby(
+                ["score", "method"], sort=False
+            )
+        ]
+
+    def over_training(self) -> Sequence[Tracked]:
+        """What distilled vectors gain over the table."""
+        return [
+            Tracked(
+                "distilled_gain",
+                "the gain of distilled vectors over input embeddings and shuffled weights",
+                layers=self.measures()[0].name,
+                scale=100.0,
+                unit="points",
+                gain=True,
+            )
+        ]
+
+    def drawings(self) -> Sequence[Drawing]:
+        """Scores by layer; all vectors beside each other, for each score."""
+        by_name, table = {m.name: m for m in self.measures()}, self.tables["layers"]
+        scores = list(dict.fromkeys(table["score"]))
+        methods = list(dict.fromkeys(table["method"]))
+        names = [f"{dashed(score)}-{method}" for score in scores for method in methods]
+        labels = [
+            _METHODS[method] if len(scores) == 1 else f"{_METHODS[method]}, {score}"
+            for score in scores
+            for method in methods
+        ]
+        found = [
+            drawings.profile(
+                "layers",
+                [by_name[name] for name in names],
+                self.about,
+                title="How good static vectors of a layer are",
+                reading="Each word is one vector, made of its states in many contexts.",
+                labels=labels,
+            )
+        ]
+        for score in scores:
+            found.append(
+                Drawing(
+                    f"vectors-{dashed(score)}",
+                    partial(self._vectors, score),
+                    f"{score.capitalize()}: the best layer of each method (picked on other "
+                    "questions than it is scored on; grey bars: weights in random order), "
+                    "the model's table of input embeddings, and files of vectors, in "
+                    f"{self._unit}; and their gains over the table. Intervals hold for all rows "
+                    "together.",
+                )
+            )
+        return found
+
+    def _vectors(self, score: str) -> Figure:
+        rows = self.tables["vectors"]
+        rows = rows[rows["score"] == score]
+        value = Dots.of_columns(self._unit, rows, "value")
+        return interval_dots(
+            [
+                Dots(
+                    value.label,
+                    value.values,
+                    value.low,
+                    value.high,
+                    bars=100 * rows["shuffled"].to_numpy(),
+                ),
+                Dots.of_columns(
+                    "gain over input embeddings (points)", rows, "over_input", level=0.0
+                ),
+            ],
+            [str(name) for name in rows["vectors"]],
+            title=f"Static vectors: {score}\n{self.about}",
+            note="Grey bars: weights in random order.",
+        )
+
 
 TABLE = "input embeddings"
 _FEWEST = 20
@@ -98,7 +356,6 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
         """Refuse corpora that ask nothing of single words, and files that are not there."""
         from bertology.annotated.words import require_offsets
         from bertology.data.static_vectors import fingerprint_of
-        from bertology.studies.geometry.static_embeddings.questions import asked_words
 
         super().check(encoder, corpus)
         require_offsets(encoder)
@@ -203,10 +460,6 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
 
     def _questions(self, corpus: Corpus) -> WordQuestions:
         from bertology.annotated.word_contexts import count_words
-        from bertology.studies.geometry.static_embeddings.questions import (
-            asked_words,
-            word_questions,
-        )
 
         shown = self.shown(corpus)
         more: list[str] = []

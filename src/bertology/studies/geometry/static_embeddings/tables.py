@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from bertology.stats import Estimate
 from bertology.stats.rank_agreement import Agreement, PairLinks, together
 from bertology.studies.designs.tables import labelled_table
-from bertology.studies.geometry.shared.pair_scores import Against, Ranks, Score, Shares, least_of
-from bertology.studies.geometry.shared.pair_turns import Picked, Turns
+from bertology.studies.geometry.shared.pair_scores import (
+    Against,
+    Picked,
+    Ranks,
+    Score,
+    Shares,
+    Turns,
+    least_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,27 +12,193 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.map_labels import MAP_TYPES
-from bertology.errors import ParameterError
+from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate, holm
 from bertology.stats.recurrence import recurs, runs_needed, surely_often
-from bertology.stats.within_groups import (
-    FEWEST,
-    rank_association_within,
-    share_difference_within,
-)
+from bertology.stats.within_groups import FEWEST, rank_association_within, share_difference_within
 from bertology.studies.join import ResampledJoin
-from bertology.studies.joins.super_survivors.head_features import (
-    FEATURES,
-    head_features,
-    measured_on,
-)
 from bertology.studies.joins.super_survivors.results import SuperSurvivorsResult
-from bertology.studies.joins.super_survivors.surviving_runs import SurvivingRuns, surviving_runs
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+MEASURED_ON = ("the pre-trained model", "a fine-tuned model", "another model")
+# What is taken of each study: its column, and the name that it has here.
+FEATURES: Mapping[str, Mapping[str, str]] = {
+    "map-types": {name: name for name in MAP_TYPES},
+    "head-taxonomy": {"clark": "clark_class"},
+    "syntax-heads": {"relation": "best_relation", "gain": "relation_gain"},
+    "relation-heads": {"excess": "relation_excess"},
+    "head-ablation": {"difference": "effect", "loss_balance": "share_worse"},
+}
+
+
+def head_features(heads: pd.DataFrame, results: Sequence[Result]) -> pd.DataFrame:
+    """One row per head of `heads` with what the results say; several of one study are averaged.
+
+    Of words, such as the relation a head follows best, the first result's are taken. `linguistic`:
+    it surely follows a relation (`syntax-heads`), or surely is a relation head above the paper's
+    percentile (`relation-heads`), in any of the results.
+    """
+    places = heads.set_index(["layer", "head"]).index
+    found = heads.copy()
+    for study, columns in FEATURES.items():
+        tables = [_ordered(r, places) for r in results if _tells(r, study)]
+        for column, name in columns.items():
+            known = [table[column] for table in tables if column in table]
+            if known and known[0].dtype.kind in "fiu":
+                found[name] = np.mean([one.to_numpy(float) for one in known], axis=0)
+            elif known:
+                found[name] = known[0].to_numpy()
+    if set(MAP_TYPES) <= set(found):
+        shares = found[list(MAP_TYPES)].to_numpy()
+        found["map_type"] = np.array(MAP_TYPES)[shares.argmax(1)]
+    sure = [s for r in results if (s := _linguistic(r, places)) is not None]
+    if sure:
+        found["linguistic"] = np.any(sure, axis=0)
+    return found
+
+
+def measured_on(result: Result, pruned: str) -> str:
+    """On which model, beside the one with the fingerprint `pruned` that was fine-tuned."""
+    model = result.provenance.model
+    same, tuned = model["fingerprint"] == pruned, bool(model.get("tuned_from"))
+    return MEASURED_ON[0 if same else 1 if tuned else 2]
+
+
+def _tells(result: Result, study: str) -> bool:
+    """Whether it is of the study; where the model knows nothing, no head has an effect."""
+    return result.provenance.study == study and bool(result.facts.get("informed", True))
+
+
+def _ordered(result: Result, places: pd.Index) -> pd.DataFrame:
+    study = result.provenance.study
+    if "heads" not in result.tables:
+        raise DataError(
+            f"The result {result.identity} of {study!r} has no table of heads.",
+            hint="Run the study again with its heads.",
+        )
+    table = result.tables["heads"].set_index(["layer", "head"])
+    if len(table) != len(places) or not table.index.isin(places).all():
+        raise DataError(
+            f"The result {result.identity} of {study!r} is of other heads than the rest.",
+            hint="Join results of models that have the same layers and heads.",
+        )
+    return table.loc[places]
+
+
+def _linguistic(result: Result, places: pd.Index) -> np.ndarray | None:
+    """Heads that surely follow a relation, all corrections made; None of other studies."""
+    study = result.provenance.study
+    if study not in ("syntax-heads", "relation-heads"):
+        return None
+    table = _ordered(result, places)
+    if study == "relation-heads":
+        return (table["above_percentile"] & table["sure"]).to_numpy(bool)
+    tests, gains = table[["gain_p", "selectivity_p"]], table[["gain", "selectivity"]]
+    half = (1 - float(result.facts.get("level", 0.95))) / 2  # both questions together
+    return ((tests.max(axis=1) < half) & (gains.min(axis=1) > 0)).to_numpy(bool)
+
+
+# Which heads and MLPs are left in runs of several tasks and seeds.
+#
+# Runs keep their own size: chance is a random order within each run, so sizes need not be equal,
+# and a run that was pruned far tells more than one of which little went.
+
+
+Truths = NDArray[np.bool_]
+_ARRAYS = ("heads_left", "mlps_left", "kept_steps")
+
+
+@dataclass(frozen=True)
+class SurvivingRuns:
+    """What is left in each run that learnt its task and could be pruned."""
+
+    heads: Truths
+    """(runs, layers, heads)."""
+    mlps: Truths
+    """(runs, layers)."""
+    tasks: tuple[str, ...]
+    """Of each run."""
+    table: pd.DataFrame
+    """Every run: task, seed, whether it learnt, steps that it kept, and whether it is used."""
+
+    @property
+    def names(self) -> list[str]:
+        """The tasks, once each."""
+        return list(dict.fromkeys(self.tasks))
+
+    def by_task(self, left: Truths) -> NDArray[np.float64]:
+        """(tasks, …) of (runs, …): the share of a task's runs in which each thing is left."""
+        which = np.array(self.tasks)
+        return np.stack([left[which == name].mean(0) for name in self.names])
+
+
+def surviving_runs(results: Sequence[Result], name: str, steps: int = 0) -> SurvivingRuns:
+    """Runs that learnt, after `steps` steps (those that kept fewer are left out); 0: its last one.
+
+    `name` is the join that asks.
+    """
+    import pandas as pd
+
+    by_task = {str(result.facts["task"]): result for result in results}
+    models = {result.provenance.model["fingerprint"] for result in results}
+    if len(by_task) < len(results) or len(models) > 1:
+        must = "have results of importance-pruning of one model, one for each task"
+        raise ParameterError("results", name, must, len(results))
+    table = pd.concat([_runs(task, result) for task, result in by_task.items()], ignore_index=True)
+    learnt = table["learnt"].to_numpy(bool)
+    pruned = learnt & (table["steps"].to_numpy() >= max(steps, 1))
+    # Where nothing could be pruned, all is left in all runs, and the result says so.
+    table["used"] = pruned if steps or pruned.any() else learnt
+    heads, mlps = [], []
+    for task, result in by_task.items():
+        own = table[table["task"] == task].reset_index(drop=True)
+        used = np.flatnonzero(own["used"])
+        if used.size:
+            last = own["steps"].to_numpy()[used] if steps == 0 else np.full(used.size, steps)
+            heads.append(result.arrays["heads_left"].to_numpy().astype(bool)[used, last])
+            mlps.append(result.arrays["mlps_left"].to_numpy().astype(bool)[used, last])
+    if not heads:
+        why = f"kept {steps} steps" if steps else "has learnt its task"
+        raise DataError(f"No run of {', '.join(by_task)} {why}.", hint=_HINT)
+    if len({part.shape[1:] for part in heads}) > 1:
+        raise ParameterError("results", name, "be of models of one shape", len(results))
+    tasks = tuple(table["task"][table["used"]])
+    return SurvivingRuns(np.concatenate(heads), np.concatenate(mlps), tasks, table)
+
+
+_HINT = "Run importance-pruning with more training examples, or ask for fewer steps."
+
+
+def _runs(task: str, result: Result) -> pd.DataFrame:
+    """Its runs in the order of the arrays, which is that of seeds."""
+    import pandas as pd
+
+    if not set(_ARRAYS) <= set(result.arrays):
+        raise DataError(
+            f"The result {result.identity} of {result.provenance.study!r} does not say what is "
+            "left after each step.",
+            hint="It is of an older version: run the study again.",
+        )
+    if not all(result.arrays[name].to_numpy()[:, 0].all() for name in _ARRAYS[:2]):
+        raise DataError(
+            f"The result {result.identity} is of a model that lacks heads or MLPs from the start.",
+            hint="Which heads survive is compared for whole models.",
+        )
+    runs = result.table("runs").sort_values("seed")
+    return pd.DataFrame(
+        {
+            "task": task,
+            "seed": runs["seed"].to_numpy(int),
+            "learnt": runs["learnt"].to_numpy(int),
+            "steps": result.arrays["kept_steps"].to_numpy().astype(int) - 1,  # first all is left
+        }
+    )
+
 
 PRUNING = "importance-pruning"
 NOTICED = 0.2

@@ -15,9 +15,14 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Sampled
-from bertology.studies.probing.numeracy.results import NumeracyResult
+from bertology.studies.probing.numeracy.results import (
+    NumeracyResult,
+    by_group,
+    by_layer,
+    by_number,
+    by_tuned,
+)
 from bertology.studies.probing.numeracy.scores import BASELINES, GroupScores, apart, mean_of
-from bertology.studies.probing.numeracy.tables import by_group, by_layer, by_number, by_tuned
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -157,7 +162,7 @@ class Numeracy(Sampled):
         from bertology.annotated.states import word_states
         from bertology.model.weight_noise import shuffled_copy
         from bertology.studies.probing.numeracy import decoding
-        from bertology.studies.probing.numeracy.tuning import tuned
+        from bertology.studies.probing.numeracy.decoding import tuned
 
         writing, kind, copy = (*part.split("-"), "0")[:3]
         numbers = self.numbers(corpus)

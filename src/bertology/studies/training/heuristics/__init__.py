@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,16 +14,20 @@ import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import parameter
+from bertology.report.figures import Dots, interval_dots
+from bertology.results.answers import NOTHING_SURE, listed, percent, points
+from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.designs.task_trials import BARS, tuning_settings
 from bertology.studies.designs.trials import Trials, reaching, split_part
 from bertology.studies.study import Context, Needs
-from bertology.studies.training.finetuning_variants.choice import Variant
-from bertology.studies.training.finetuning_variants.runs import VariantRun, train_variant
+from bertology.studies.training.finetuning_variants.runs import Variant, VariantRun, train_variant
 from bertology.studies.training.fragments.data import hypotheses
 from bertology.studies.training.heuristics.data import (
     ALL,
+    ENTAILED,
+    NOT,
     HeuristicData,
     Source,
     collapsed,
@@ -29,26 +35,381 @@ from bertology.studies.training.heuristics.data import (
     read_data,
     switches_of,
 )
-from bertology.studies.training.heuristics.results import (
-    COMPARED,
-    HYPOTHESIS,
-    TAUGHT,
-    HeuristicsResult,
-    concluded,
+from bertology.studies.training.heuristics.scores import (
+    CHANCE,
+    OVERLAP,
+    SEEDLESS,
+    VANILLA,
+    HeuristicRuns,
+    greatest,
+    less,
 )
-from bertology.studies.training.heuristics.scores import OVERLAP, SEEDLESS, VANILLA, HeuristicRuns
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
+    from bertology.stats import Estimate
     from bertology.studies.designs.trials import Reach
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.starts import Start
     from bertology.train.token_rows import Encoded
     from bertology.train.ways import Way
+
+
+COMPARED = ("siamese-frozen", "siamese", "adapters", "hex")  # what was to help
+HYPOTHESIS = "hypothesis-only"
+TAUGHT = "taught-"
+_TITLES = {
+    VANILLA: "plain fine-tuning",
+    "siamese-frozen": "Siamese, frozen",
+    "siamese": "Siamese, trained",
+    "adapters": "adapters",
+    "hex": "HEX projection",
+    HYPOTHESIS: "hypothesis only",
+    OVERLAP: "overlap only",
+}
+_KNOWN = ("lexical_overlap", "subsequence", "constituent")  # heuristics that claims speak of
+NOT_LEARNT = (
+    "not judged: plain fine-tuning did not surely learn the task, so that nothing can be said of "
+    "how it is solved"
+)
+NOT_RUN = "not judged: not all of the four ways that were to help were run"
+NOT_TAUGHT = (
+    "not judged: no model learnt counterexamples; where the grammar makes the training data "
+    "(--nli grammar-entailment), they can be switched on"
+)
+_SHARES = dict.fromkeys(("task", "score", "entailed", "not_entailed", "accuracy"), "%")
+_POINTS = dict.fromkeys(("use", "gain"), "points")
+
+
+def title_of(method: str) -> str:
+    """What a method is called in figures."""
+    if method.startswith(TAUGHT):
+        return f"counterexamples: {method.removeprefix(TAUGHT).replace('_', ' ')}"
+    return _TITLES.get(method, method)
+
+
+class HeuristicsResult(Result):
+    """How far models of inference go by heuristics.
+
+    Table `methods`: for each method the score on the task (two labels), the score on pairs that
+    mislead, what is entailed and what is not apart, how far heuristics are used, and the gain over
+    plain fine-tuning; `collapsed` are runs that give the task one answer only. `heuristics`: the
+    same by heuristic. `subcases`: the share of right answers by subcase. `runs`: single runs. In
+    scores labels weigh the same: chance is 50 %.
+    """
+
+    lead: ClassVar[int] = 6
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "methods": {**_SHARES, **_POINTS},
+        "heuristics": {**_SHARES, **_POINTS},
+        "subcases": _SHARES,
+        "runs": _SHARES,
+    }
+
+    @property
+    def answer(self) -> str:
+        """Whether heuristics are used, and whether anything helps."""
+        found = self.evidence()
+        table = self.tables["methods"]
+        lost = int(table["collapsed"][table["method"] == VANILLA].sum())
+        more = f", of which {lost} collapsed" if lost else ""
+        runs = f"(over {self.facts['seeds']} seeds{more})."
+        if "heuristic_use" not in found:
+            why = self.reasons().get("heuristic_use", "nothing was measured")
+            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')} {runs}"
+        use = found["heuristic_use"]
+        surely = (
+            "surely goes by heuristics" if use.low > 0
+            else "does not surely go by heuristics"
+        )  # fmt: skip
+        told = (
+            f"The fine-tuned model {surely}: it takes pairs that mislead for entailed "
+            f"{points(use)} oftener than their controls, and scores "
+            f"{percent(found['heuristics_score'], limits=(CHANCE,))} where chance is 50"
+        )
+        helped = [
+            title_of(name)
+            for name in COMPARED
+            if (gain := found.get(f"{_plain(name)}_gain")) is not None and gain.low > 0
+        ]
+        if helped:
+            told += f"; surely better: {listed(helped)}"
+        elif "best_gain" in found:
+            told += f"; no other way surely helps (best: {points(found['best_gain'])})"
+        if "taught_gain" in found:
+            told += f"; counterexamples in training add {points(found['taught_gain'])}"
+        return f"{told} {runs}"
+
+    def headline(self) -> str:
+        """What was learnt and asked."""
+        facts = self.facts
+        return (
+            f"{facts['task']}: {facts['train_size']} examples to learn from, {facts['epochs']} "
+            f"epochs; {facts['examples']} pairs of {facts['heuristics']} heuristics, "
+            f"{facts['subcases']} subcases; {facts['seeds']} seeds; chance is 50 %"
+        )
+
+    def drawings(self) -> Sequence[Drawing]:
+        """Methods, heuristics and subcases."""
+        apart = (
+            "Heuristics say that all pairs are entailed, so it is the accuracy on pairs that are "
+            "not entailed which they break."
+        )
+        return [
+            Drawing(
+                "methods",
+                self._draw_methods,
+                "One row for each method. From left to right: the score on the task that was "
+                "learnt, the score on pairs that mislead (in both, labels weigh the same, and any "
+                "constant answer is at the dashed line), the share of right answers on pairs that "
+                "are not entailed, and how much oftener these are taken for entailed than their "
+                f"controls, hypotheses with few words of the premise. {apart} Intervals are over "
+                "seeds, and examples or subcases.",
+            ),
+            Drawing(
+                "heuristics",
+                self._draw_heuristics,
+                "One row for each heuristic and method: right answers on pairs that are entailed, "
+                "on pairs that are not, and how far the heuristic is used. Right of the dashed "
+                "line at 0 it is. Intervals hold for all heuristics of a method together.",
+            ),
+            Drawing(
+                "subcases",
+                self._draw_subcases,
+                "Right answers of the plainly fine-tuned model by subcase, first those that are "
+                "entailed and then those that are not, by heuristic. Grey bars: a model that "
+                "knows only how far words overlap. Intervals are over seeds and examples and hold "
+                f"for all subcases together. {apart}",
+            ),
+        ]
+
+    def _draw_methods(self) -> Figure:
+        rows = self.tables["methods"]
+        panels = [
+            Dots.of_columns("task (%)", rows, "task", level=100 * CHANCE),
+            Dots.of_columns("misleading pairs (%)", rows, "score", level=100 * CHANCE),
+            Dots.of_columns("not entailed (%)", rows, "not_entailed", level=100 * CHANCE),
+            Dots.of_columns("use of heuristics (points)", rows, "use", level=0),
+        ]
+        return interval_dots(
+            panels,
+            [title_of(str(name)) for name in rows["method"]],
+            title=f"Shallow heuristics by method\n{self.about}",
+            note="Dashed: chance, 50 %, or no use. Hollow: no interval.",
+        )
+
+    def _draw_heuristics(self) -> Figure:
+        rows = self.tables["heuristics"]
+        rows = rows[rows["method"].isin([VANILLA, *COMPARED])]
+        panels = [
+            Dots.of_columns("entailed (%)", rows, "entailed", level=100 * CHANCE),
+            Dots.of_columns("not entailed (%)", rows, "not_entailed", level=100 * CHANCE),
+            Dots.of_columns("use (points)", rows, "use", level=0),
+        ]
+        names = [
+            f"{str(group).replace('_', ' ')}: {title_of(str(method))}"
+            for group, method in zip(rows["heuristic"], rows["method"], strict=True)
+        ]
+        return interval_dots(
+            panels,
+            names,
+            title=f"Use of heuristics\n{self.about}",
+            note="Dashed: chance, 50 %, or no use. Intervals for all heuristics together.",
+        )
+
+    def _draw_subcases(self) -> Figure:
+        table = self.tables["subcases"]
+        rows = table[table["method"] == VANILLA]
+        words = table[table["method"] == OVERLAP]
+        sides = [100 * rows[f"accuracy{end}"].to_numpy(float) for end in ("", "_low", "_high")]
+        bars = 100 * words["accuracy"].to_numpy(float) if len(words) else None
+        names = [
+            f"{str(group).replace('_', ' ')}, {label}: {case}"
+            for group, label, case in zip(
+                rows["heuristic"], rows["label"], rows["subcase"], strict=True
+            )
+        ]
+        return interval_dots(
+            [Dots("right (%)", *sides, level=100 * CHANCE, bars=bars)],
+            names,
+            title=f"Subcases\n{self.about}",
+            note="Dashed: chance, 50 %. Grey bars: overlap only.",
+        )
+
+
+def concluded(
+    runs: HeuristicRuns,
+) -> tuple[dict[str, pd.DataFrame], dict[str, Estimate | None], dict[str, str]]:
+    """Tables, evidence, and reasons why something is not judged."""
+    tables = {
+        "methods": _methods(runs),
+        "heuristics": _heuristics(runs),
+        "subcases": _subcases(runs),
+        "runs": _runs(runs),
+    }
+    return tables, *_evidence(runs)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W+", "_", name.lower()).strip("_")
+
+
+def _taught(runs: HeuristicRuns) -> dict[int, str]:
+    """The model that learnt counterexamples to each heuristic, by its number.
+
+    Where there is none that learnt those of one heuristic only, the one that learnt all.
+    """
+    known = {name.removeprefix(TAUGHT): name for name in runs.said if name.startswith(TAUGHT)}
+    found = {at: known.get(name, known.get(ALL)) for at, name in enumerate(runs.groups)}
+    return {at: name for at, name in found.items() if name is not None}
+
+
+def _evidence(runs: HeuristicRuns) -> tuple[dict[str, Estimate | None], dict[str, str]]:
+    """Nothing is said of how a task is solved that was not learnt."""
+    gains = [name for name in COMPARED if name in runs.said]
+    uses = {f"{name}_use": name for name in _KNOWN}
+    judged = [
+        "heuristic_use", "best_gain", "taught_gain", *uses, *(f"{_plain(n)}_gain" for n in COMPARED)
+    ]  # fmt: skip
+    found: dict[str, Estimate | None] = {"task_gain": less(runs.task_score(VANILLA), CHANCE)}
+    if not runs.learnt(VANILLA):
+        return found, dict.fromkeys(judged, NOT_LEARNT)
+    reasons: dict[str, str] = {}
+    everything, misleading = runs.weights(), runs.weights(labels=(NOT,))
+    found["heuristics_score"] = runs.score(VANILLA, everything)
+    found["not_entailed_score"] = runs.score(VANILLA, misleading)
+    found["heuristic_use"] = runs.use(VANILLA, misleading)
+    numbers = {_plain(name): at for at, name in enumerate(runs.groups)}
+    for quantity, name in uses.items():
+        if name in numbers:
+            weights = runs.weights([numbers[name]], (NOT,))
+            found[quantity] = runs.use(VANILLA, weights)  # a claim of its own, chosen before
+        else:
+            reasons[quantity] = f"not judged: the corpus has no heuristic {name!r}"
+    for name in gains:
+        found[f"{_plain(name)}_gain"] = runs.gain(name, VANILLA, everything, len(gains))
+    unlearnt = [title_of(name) for name in gains if not runs.learnt(name)]
+    if len(gains) < len(COMPARED):
+        reasons["best_gain"] = NOT_RUN
+    elif unlearnt:
+        # A way that learns nothing does not help, but says nothing of how it would if it did.
+        reasons["best_gain"] = f"not judged: the task was not surely learnt by {listed(unlearnt)}"
+    else:
+        each = {name: runs.gain(name, VANILLA, everything) for name in gains}
+        found["best_gain"] = greatest(each)
+    taught = _taught(runs)
+    own = {name: [at for at, of in taught.items() if of == name] for name in taught.values()}
+    poor = [title_of(name) for name, at in own.items() if not runs.taught_learnt(name, at)]
+    if poor:
+        # What learnt nothing scores as low as what goes by a heuristic, and shows no shortcut.
+        reasons["taught_gain"] = f"not judged: nothing was surely learnt with {listed(poor)}"
+    elif taught:
+        found["taught_gain"] = runs.taught_gain(taught)
+    else:
+        reasons["taught_gain"] = NOT_TAUGHT
+    return found, reasons
+
+
+def _bounds(name: str, found: Estimate | None) -> dict[str, float]:
+    ends = (math.nan,) * 3 if found is None else (found.value, found.low, found.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def _methods(runs: HeuristicRuns) -> pd.DataFrame:
+    """One row for each method."""
+    import pandas as pd
+
+    everything = runs.weights()
+    rows = []
+    for method in runs.said:
+        family = sum(name in COMPARED for name in runs.said) if method in COMPARED else 1
+        gain = None if method == VANILLA else runs.gain(method, VANILLA, everything, family)
+        row: dict[str, object] = {
+            "method": method,
+            "seeds": len(runs.said[method]),
+            "collapsed": runs.collapsed(method),
+            **_bounds("task", runs.task_score(method)),
+            **_bounds("score", runs.score(method, everything)),
+            **_bounds("entailed", runs.score(method, runs.weights(labels=(ENTAILED,)))),
+            **_bounds("not_entailed", runs.score(method, runs.weights(labels=(NOT,)))),
+            **_bounds("use", runs.use(method, runs.weights(labels=(NOT,)))),
+            **_bounds("gain", gain),
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _heuristics(runs: HeuristicRuns) -> pd.DataFrame:
+    """One row for each heuristic and method; bounds hold for all heuristics together."""
+    import pandas as pd
+
+    tests, rows = len(runs.groups), []
+    for at, name in enumerate(runs.groups):
+        both, no = runs.weights([at]), runs.weights([at], (NOT,))
+        for method in runs.said:
+            gain = None if method == VANILLA else runs.gain(method, VANILLA, both, tests)
+            row: dict[str, object] = {
+                "heuristic": name,
+                "method": method,
+                **_bounds("score", runs.score(method, both, tests)),
+                **_bounds("entailed", runs.score(method, runs.weights([at], (ENTAILED,)), tests)),
+                **_bounds("not_entailed", runs.score(method, no, tests)),
+                **_bounds("use", runs.use(method, no, tests)),
+                **_bounds("gain", gain),
+            }
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _subcases(runs: HeuristicRuns) -> pd.DataFrame:
+    """One row for each method and subcase; bounds hold for all subcases of a method together."""
+    import pandas as pd
+
+    tests, rows = len(runs.subcases), []
+    for method in runs.said:
+        for at, name in enumerate(runs.subcases):
+            weights = runs.of_subcase(at)
+            here = weights > 0
+            first = int(here.argmax())
+            found = runs.score(method, weights, tests) if here.sum() > 1 else None
+            row: dict[str, object] = {
+                "method": method,
+                "heuristic": runs.groups[int(runs.group[first])],
+                "label": "entailed" if runs.labels[first] == ENTAILED else "not entailed",
+                "subcase": name,
+                "pairs": int(here.sum()),
+                **_bounds("accuracy", found),
+            }
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _runs(runs: HeuristicRuns) -> pd.DataFrame:
+    """One row for each run."""
+    import pandas as pd
+
+    from bertology.stats.class_weights import weights_by_class
+
+    weighed = {
+        "score": runs.weights(),
+        "entailed": runs.weights(labels=(ENTAILED,)),
+        "not_entailed": runs.weights(labels=(NOT,)),
+    }
+    rows = []
+    for method in runs.said:
+        task = (runs.task[method] == runs.task_labels) @ weights_by_class(runs.task_labels)
+        shares = {name: runs.right(method) @ weights for name, weights in weighed.items()}
+        for seed in range(len(task)):
+            row = {"method": method, "seed": seed, "task": float(task[seed])}
+            rows.append(row | {name: float(of[seed]) for name, of in shares.items()})
+    return pd.DataFrame(rows)
+
 
 _WAYS = {
     VANILLA: Variant("fine-tuned"),

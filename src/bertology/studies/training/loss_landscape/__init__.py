@@ -14,8 +14,13 @@ from bertology.results.result import Result
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, reaching
 from bertology.studies.study import Context
-from bertology.studies.training.loss_landscape.points import AROUND, PATH
-from bertology.studies.training.loss_landscape.results import STARTS, LossLandscapeResult, concluded
+from bertology.studies.training.loss_landscape.results import (
+    AROUND,
+    PATH,
+    STARTS,
+    LossLandscapeResult,
+    concluded,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

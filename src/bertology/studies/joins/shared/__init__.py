@@ -1,1 +1,0 @@
-"""What at least two joins share; no module in here is a join."""
