@@ -21,8 +21,7 @@ import bertology as bt
 from bertology.annotated.coreference import asked_batches, cut_documents
 from bertology.annotated.words import word_batches
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.words.antecedents import questions_of
-from bertology.data.words.mentions import mentions_of
+from bertology.data.words.antecedents import mentions_of, questions_of
 from bertology.model.encoder import Encoder
 from bertology.studies.attention.coreference_heads import CoreferenceHeads
 from bertology.studies.study import Context

@@ -40,7 +40,7 @@ from bertology.annotated.recurring_words import (
     recurring_words,
 )
 from bertology.data.corpus import Corpus
-from bertology.data.words.token_words import TokenWords, token_words
+from bertology.data.words.piece_words import TokenWords, token_words
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.word_sums import DirectionSums, RecurringSums

@@ -28,7 +28,7 @@ from scipy.special import stdtr
 
 import bertology as bt
 from bertology.annotated.linked_pairs import in_pieces, pair_weights
-from bertology.data.words.link_limits import LinkedSentence
+from bertology.data.words.link_moves import LinkedSentence
 from bertology.data.words.links import Link
 from bertology.model.encoder import Encoder
 from bertology.stats.intervals import evidence_against_zero

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bertology.data.corpus import Example
-from bertology.data.words.agreement import Agreement, agree, agreement_of
-from bertology.data.words.antecedents import questions_of
-from bertology.data.words.mentions import mentions_of
+from bertology.data.words.antecedents import (
+    Agreement,
+    agree,
+    agreement_of,
+    mentions_of,
+    questions_of,
+)
 from bertology.data.words.windows import sentence_starts, sentence_texts, windows_of
 
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 import bertology.server.searching as searching
 from bertology.data.corpus import Example, Field
-from bertology.data.words.guessed_links import has_tree
+from bertology.data.words.token_pairs import has_tree
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.map_scores import attention_along, attention_beyond_position
 from bertology.server.relations import AnnotatedText, tagged

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bertology.data import Corpus, Example, load_corpus
-from bertology.data.grammar import logic
+from bertology.data.grammar import fragments
 from bertology.data.grammar.fragments import COMPARISONS, FRAGMENTS
 
 NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5}
@@ -192,17 +192,17 @@ def test_labels_are_so_in_every_small_world(pairs: Corpus, fragment: str) -> Non
 
 def test_the_checker_agrees_with_counting_worlds() -> None:
     facts = [("is", i) for i in range(5)]
-    space: logic.SpaceName = ("facts", 5)
+    space: fragments.SpaceName = ("facts", 5)
     two = ("least", 2, *facts)
-    assert logic.verdict(space, (facts[0], facts[3]), two) == logic.ENTAILMENT
-    assert logic.verdict(space, (facts[0],), two) == logic.NEUTRAL
+    assert fragments.verdict(space, (facts[0], facts[3]), two) == fragments.ENTAILMENT
+    assert fragments.verdict(space, (facts[0],), two) == fragments.NEUTRAL
     alone = ("not", ("any", *facts[1:]))
-    assert logic.verdict(space, (alone,), two) == logic.CONTRADICTION
-    order: logic.SpaceName = ("order", 3)
-    assert logic.verdict(order, (("is", (0, 1)), ("is", (1, 2))), ("is", (0, 2))) == 0
-    assert logic.verdict(order, (("is", (0, 1)), ("is", (2, 1))), ("is", (0, 2))) == 1
+    assert fragments.verdict(space, (alone,), two) == fragments.CONTRADICTION
+    order: fragments.SpaceName = ("order", 3)
+    assert fragments.verdict(order, (("is", (0, 1)), ("is", (1, 2))), ("is", (0, 2))) == 0
+    assert fragments.verdict(order, (("is", (0, 1)), ("is", (2, 1))), ("is", (0, 2))) == 1
     with pytest.raises(ValueError, match="no world satisfies"):
-        logic.verdict(space, (facts[0], ("not", facts[0])), two)
+        fragments.verdict(space, (facts[0], ("not", facts[0])), two)
 
 
 def bags(examples: list[Example]) -> np.ndarray:

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from bertology.data import grammar
-from bertology.data.grammar.analogies import analogy_pairs
+from bertology.data.grammar.facts import analogy_pairs
 from bertology.data.grammar.senses import SENSES, Sense
 from bertology.data.words.piece_words import known_words
 

@@ -8,10 +8,16 @@ import pytest
 
 from bertology.data import load_corpus
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.words.link_limits import LinkedSentence, LinkLimits
-from bertology.data.words.link_moves import COMPARISONS, LinkedPieces, comparisons, pieces_of
+from bertology.data.words.antecedents import head_word, mentions_of
+from bertology.data.words.link_moves import (
+    COMPARISONS,
+    LinkedPieces,
+    LinkedSentence,
+    LinkLimits,
+    comparisons,
+    pieces_of,
+)
 from bertology.data.words.links import Link, check_relation, links_of
-from bertology.data.words.mentions import head_word, mentions_of
 from bertology.errors import CapabilityError, UnknownNameError
 
 SHE = Example(

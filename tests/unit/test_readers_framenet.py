@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertology.data import Field, load_corpus
-from bertology.data.words.link_limits import LinkLimits
+from bertology.data.words.link_moves import LinkLimits
 from bertology.data.words.links import links_of
 from bertology.errors import DataError
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bertology.data.readers import MissingSplitError, Request
 from bertology.data.readers.judged_pairs import (
     read_med,
     read_physical_commonsense,
     read_verb_physics,
 )
-from bertology.data.readers.request import MissingSplitError, Request
 from bertology.errors import DataError, UnknownNameError
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bertology.data.readers import MissingSplitError, Request
 from bertology.data.readers.rationales import read_e_snli, read_eraser
-from bertology.data.readers.request import MissingSplitError, Request
 from bertology.errors import DataError
 
 

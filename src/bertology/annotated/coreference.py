@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from bertology.annotated.tagged_batches import annotated
 from bertology.annotated.words import word_batches
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.words.antecedents import Question, questions_of
+from bertology.data.words.antecedents import Question, mentions_of, questions_of
 from bertology.data.words.classes import BY_CORPUS
-from bertology.data.words.mentions import mentions_of
 from bertology.data.words.windows import sentence_texts, windows_of
 
 if TYPE_CHECKING:

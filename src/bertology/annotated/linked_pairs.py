@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.words import words_of
-from bertology.data.words.link_limits import LinkedSentence
-from bertology.data.words.link_moves import COMPARISONS, LinkedPieces, comparisons, pieces_of
+from bertology.data.words.link_moves import (
+    COMPARISONS,
+    LinkedPieces,
+    LinkedSentence,
+    comparisons,
+    pieces_of,
+)
 from bertology.data.words.piece_words import words_of_first_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.words.token_words import Keys, TokenWords, mixed, run_starts
+from bertology.data.words.piece_words import Keys, TokenWords, mixed, run_starts
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from bertology.annotated.sense_planes import Shown, shortened
 from bertology.annotated.sentence_vectors import word_fillers
 from bertology.annotated.states import States
+from bertology.data.corpus import example_key
 from bertology.data.words.piece_words import known_words
-from bertology.data.words.text_keys import example_key
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -229,3 +230,18 @@ class Corpus(Sequence[Example]):
             origin=origin,
             drawn_from=self.drawn_from or len(self),
         )
+
+
+# When two texts read the same: whatever their case, spaces and punctuation.
+
+_WORD = re.compile(r"\w+")
+
+
+def text_key(text: str) -> str:
+    """The words in lower case; the text itself where it has none."""
+    return " ".join(_WORD.findall(text.casefold())) or text
+
+
+def example_key(example: Example) -> str:
+    """Of the text, or of both texts."""
+    return "\n".join(text_key(text) for text in example.texts)

@@ -13,8 +13,7 @@ from pathlib import Path
 from bertology.data import catalog
 from bertology.data.catalog import CatalogEntry
 from bertology.data.corpus import Corpus, Field
-from bertology.data.readers import READERS, Request, glue, hub
-from bertology.data.readers.request import OPTIONS, MissingSplitError
+from bertology.data.readers import OPTIONS, READERS, MissingSplitError, Request, glue, hub
 from bertology.data.tasks import get_task
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.plain_files import local_path, read_bytes, read_utf8

@@ -106,7 +106,7 @@ def _place(study: str, data: str) -> tuple[str, str]:
 
 def _one_question(corpus: Corpus, task: Corpus | None) -> bool:
     """Whether what is asked of pairs that mislead is what the models have learnt."""
-    from bertology.data.inference_labels import is_inference
+    from bertology.data.tasks import is_inference
 
     return task is not None and is_inference(corpus) and is_inference(task)
 

@@ -10,10 +10,9 @@ import numpy as np
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.words.alignment import Alignment
 from bertology.data.words.classes import Specials, SpecialTokens, TokenClass, class_masks
-from bertology.data.words.guessed_links import likely_links
 from bertology.data.words.links import Link
 from bertology.data.words.piece_words import PieceWords
-from bertology.data.words.token_pairs import linked_pieces, toward
+from bertology.data.words.token_pairs import likely_links, linked_pieces, toward
 from bertology.errors import BertologyError
 from bertology.server.rankings import Maps, Ranking
 from bertology.server.sentences import Sentence

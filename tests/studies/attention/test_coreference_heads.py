@@ -14,8 +14,7 @@ import planted_coreference as planted
 import planted_links
 from bertology.annotated.coreference import READINGS, cut_documents
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.words.antecedents import BASELINES, questions_of
-from bertology.data.words.mentions import mentions_of
+from bertology.data.words.antecedents import BASELINES, mentions_of, questions_of
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result

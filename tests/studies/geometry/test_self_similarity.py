@@ -13,7 +13,7 @@ import torch
 
 import made_geometry as made
 from bertology.annotated.recurring_words import occurrences, recurring_words
-from bertology.data.words.token_words import token_words
+from bertology.data.words.piece_words import token_words
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result

@@ -29,7 +29,7 @@ from bertology.annotated.word_order import (
     order_questions,
 )
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.grammar.word_order import ORDERS
+from bertology.data.grammar.sentence_tasks import ORDERS
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result

@@ -18,8 +18,8 @@ import transformers as hf
 import bertology as bt
 import tiny
 from bertology.data.corpus import Corpus, Example, Field, Task
-from bertology.data.inference_labels import THREE_WAY, TWO_WAY, inference_corpus
 from bertology.data.loading import load_corpus
+from bertology.data.tasks import THREE_WAY, TWO_WAY, inference_corpus
 from bertology.errors import (
     BertologyError,
     CapabilityError,

@@ -18,8 +18,8 @@ import bertology as bt
 import tiny
 from bertology.data.corpus import Corpus
 from bertology.data.grammar.corpora import SWITCHES
-from bertology.data.inference_labels import THREE_WAY, TWO_WAY
 from bertology.data.loading import load_corpus
+from bertology.data.tasks import THREE_WAY, TWO_WAY
 from bertology.errors import BertologyError, CapabilityError, DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.siamese import PairTokens, split_pairs

@@ -4,12 +4,12 @@
     >>> grammar.sentences(1000, seed=0)                         # annotated examples
     >>> grammar.corpus("grammar-entailment", split="train", constituent=False)
 
-The layers, each on those before it: `nouns`, `verbs`, `modifiers` (tables), `lexicon` (paradigms
-and pools), `tree` (dependency trees), `meaning` (entities and events), `phrases`, `clauses` and
-`constructions` (meanings put into words), `entities`, `events` and `sentences` (meanings drawn at
-random), `paraphrase`, `entailment` and `minimal_pairs` (pairs with gold labels), `rows` (streams of
-what a corpus has), `corpora` (the table of all corpora, and the door). `facts`, `objects`,
-`senses`, `word_pairs` and `analogies` are lists and tables of their own.
+The layers, each on those before it: `vocabulary` (tables), `lexicon` (paradigms and pools), `tree`
+(dependency trees and their chunks), `meaning` (entities and events), `phrases` and `clauses`
+(meanings put into words), `events` and `sentences` (meanings drawn at random), `paraphrase`,
+`entailment` and `minimal_pairs` (pairs with gold labels), `rows` (streams of what a corpus has),
+`corpora` (the table of all corpora, and the door). `facts`, `objects` and `senses` are lists and
+tables of their own.
 
 Conventions: dependencies follow Universal Dependencies. SUBJECT is the word that the main finite
 verb agrees with (the first of coordinated ones; "it" where the real subject is extraposed). VERB is

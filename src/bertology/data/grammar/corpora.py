@@ -2,27 +2,91 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 
-from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.data.grammar import rows as made
-from bertology.data.grammar.analogies import analogy_rows
 from bertology.data.grammar.chains import chain_rows
 from bertology.data.grammar.entailment import HEURISTICS
 from bertology.data.grammar.facts import SPLIT as LISTED
-from bertology.data.grammar.facts import fact_rows
+from bertology.data.grammar.facts import analogy_rows, fact_rows
 from bertology.data.grammar.licensing import licensing_rows
 from bertology.data.grammar.numbers import EXTRAPOLATION
-from bertology.data.grammar.objects import OBJECT_SENTENCES, object_rows
+from bertology.data.grammar.objects import OBJECT_SENTENCES, WORD_PAIRS, object_rows, word_pair_rows
 from bertology.data.grammar.reading import reading_rows
 from bertology.data.grammar.rows import Row, Stream, distinct, split_of
 from bertology.data.grammar.senses import sense_pair_rows, sense_rows
-from bertology.data.grammar.tasks import TASKS
-from bertology.data.grammar.word_pairs import WORD_PAIRS, word_pair_rows
+from bertology.data.readers import Request
 from bertology.data.words.targets import TARGETED
 from bertology.errors import ParameterError, UnknownNameError
+
+# The tasks of those corpora of the grammar that have one.
+
+TASKS = {
+    "grammar-paraphrase": Task(
+        "grammar-paraphrase",
+        "classification",
+        ("not-paraphrase", "paraphrase"),
+        ("accuracy", "f1"),
+        pair=True,
+    ),
+    "grammar-entailment": Task(
+        "grammar-entailment",
+        "classification",
+        ("entailment", "non-entailment"),
+        ("accuracy",),
+        pair=True,
+    ),
+    "grammar-heuristics": Task(
+        "grammar-heuristics",
+        "classification",
+        ("entailment", "non-entailment"),
+        ("accuracy",),
+        pair=True,
+    ),
+    "grammar-acceptability": Task(
+        "grammar-acceptability",
+        "classification",
+        ("unacceptable", "acceptable"),
+        ("accuracy", "matthews"),
+    ),
+    "grammar-licensing": Task(
+        "grammar-licensing",
+        "classification",
+        ("unacceptable", "acceptable"),
+        ("matthews", "accuracy"),
+    ),
+    "grammar-objects": Task("grammar-objects", "classification", ("no", "yes"), ("f1", "accuracy")),
+    "grammar-fragments": Task(
+        "grammar-fragments",
+        "classification",
+        ("entailment", "neutral", "contradiction"),
+        ("accuracy",),
+        pair=True,
+    ),
+    "grammar-sense-pairs": Task(
+        "grammar-sense-pairs", "classification", ("false", "true"), ("accuracy",), pair=True
+    ),
+    "grammar-word-pairs": Task(
+        "grammar-word-pairs", "regression", (), ("spearman", "pearson"), pair=True
+    ),
+    "grammar-reading": Task(
+        "grammar-reading", "multiple-choice", ("A", "B", "C"), ("accuracy",), pair=True
+    ),
+    "grammar-number-values": Task(
+        "grammar-number-values", "regression", (), ("pearson", "spearman")
+    ),
+    "grammar-number-lists": Task(
+        "grammar-number-lists", "classification", ("first", "second", "third", "fourth", "fifth")
+    ),
+    "grammar-number-sums": Task("grammar-number-sums", "regression", (), ("pearson", "spearman")),
+}
+
 
 SIZES = {"train": 4000, "validation": 1000, "test": 1000}
 
@@ -246,3 +310,24 @@ def _examples(prefix: str, rows: Iterable[Row]) -> list[Example]:
         Example(f"{prefix}-{i}", text, text_b, label, annotations)
         for i, (text, text_b, label, annotations) in enumerate(rows)
     ]
+
+
+def read(source: str | Path, request: Request | None = None) -> Corpus:
+    """As a reader: nothing is read, the corpus of that name is made on the spot.
+
+    `size`, `seed` and the grammar's switches are its options.
+    """
+    request = Request.of(source, request)
+    options = dict(request.options)
+    options |= {"size": options.get("size"), "seed": options.get("seed", 0)}
+    options["split"] = request.split or "validation"
+    return _made(request.name, json.dumps(options, sort_keys=True, default=repr))
+
+
+@lru_cache(maxsize=32)
+def _made(name: str, options: str) -> Corpus:
+    """A study that trains asks for the same corpus with each of its parts, a page with each study.
+
+    All corpora of the grammar together take some 150 MB; making one takes a second.
+    """
+    return corpus(name, **json.loads(options))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from bertology.data.grammar import modifiers, nouns, verbs
+from bertology.data.grammar import vocabulary
 
 _VOWELS = "aeiou"
 _SAYERS = {"Stating": "agent"}  # who says is an agent, who knows an experiencer
@@ -133,37 +133,39 @@ class Lexicon:
 
     def __init__(self) -> None:
         groups = {
-            sort: group for group, sorts in _lists(modifiers.SORT_GROUPS).items() for sort in sorts
+            sort: group for group, sorts in _lists(vocabulary.SORT_GROUPS).items() for sort in sorts
         }
-        self._adjectives = _lists(modifiers.ADJECTIVES)
-        self._predicates = _lists(modifiers.PREDICATES)
-        self._manner = _lists(modifiers.MANNER)
-        self.frequency = modifiers.FREQUENCY.split()
-        self.times = _lists(modifiers.TIMES)
-        self.causes = _lists(modifiers.CAUSES)
+        self._adjectives = _lists(vocabulary.ADJECTIVES)
+        self._predicates = _lists(vocabulary.PREDICATES)
+        self._manner = _lists(vocabulary.MANNER)
+        self.frequency = vocabulary.FREQUENCY.split()
+        self.times = _lists(vocabulary.TIMES)
+        self.causes = _lists(vocabulary.CAUSES)
         self.sorts: dict[str, list[Noun]] = {}
-        for sort, entries in _lists(nouns.NOUNS).items():
+        for sort, entries in _lists(vocabulary.NOUNS).items():
             self.sorts[sort] = [self._noun(e, sort, groups[sort]) for e in entries]
         self.nouns = {n.lemma: n for pool in self.sorts.values() for n in pool}
         self.names = [
             Noun(name, name, "name", gender, proper=True)
-            for gender, names in _lists(nouns.PERSON_NAMES).items()
+            for gender, names in _lists(vocabulary.PERSON_NAMES).items()
             for name in names
         ]
         self.locative = {
             place: preposition
-            for preposition, places in _lists(nouns.LOCATIVES).items()
+            for preposition, places in _lists(vocabulary.LOCATIVES).items()
             for place in places
         }
         self._read_verbs()
-        self.noun_synonyms = _synonyms(nouns.NOUN_SYNONYMS)
-        self.verb_synonyms = _synonyms(verbs.VERB_SYNONYMS)
-        self.modifier_synonyms = _synonyms(modifiers.ADJECTIVE_SYNONYMS, modifiers.ADVERB_SYNONYMS)
+        self.noun_synonyms = _synonyms(vocabulary.NOUN_SYNONYMS)
+        self.verb_synonyms = _synonyms(vocabulary.VERB_SYNONYMS)
+        self.modifier_synonyms = _synonyms(
+            vocabulary.ADJECTIVE_SYNONYMS, vocabulary.ADVERB_SYNONYMS
+        )
 
     def _read_verbs(self) -> None:
-        self.transitive = [self._transitive(row) for row in _rows(verbs.TRANSITIVE)]
-        self.intransitive = [self._intransitive(row) for row in _rows(verbs.INTRANSITIVE)]
-        self.ditransitive = [self._ditransitive(row) for row in _rows(verbs.DITRANSITIVE)]
+        self.transitive = [self._transitive(row) for row in _rows(vocabulary.TRANSITIVE)]
+        self.intransitive = [self._intransitive(row) for row in _rows(vocabulary.INTRANSITIVE)]
+        self.ditransitive = [self._ditransitive(row) for row in _rows(vocabulary.DITRANSITIVE)]
         people = tuple(self.sorts["person"])
         self.complement = [
             Verb(
@@ -173,19 +175,19 @@ class Lexicon:
                 subjects=people,
                 flags=r[2],
             )
-            for r in _rows(verbs.COMPLEMENT)
+            for r in _rows(vocabulary.COMPLEMENT)
         ]
         self.control = [
             Verb(*_paradigm(r[0]), r[1], ("agent", "content"), subjects=people, flags=r[2])
-            for r in _rows(verbs.CONTROL)
+            for r in _rows(vocabulary.CONTROL)
         ]
         self.object_control = [
             Verb(*_paradigm(r[0]), r[1], ("agent", "recipient"), subjects=people, objects=people)
-            for r in _rows(verbs.OBJECT_CONTROL)
+            for r in _rows(vocabulary.OBJECT_CONTROL)
         ]
         self.surprise = [
             Verb(*_paradigm(r[0]), r[1], ("stimulus", "experiencer"), objects=people, flags="g")
-            for r in _rows(verbs.SURPRISE)
+            for r in _rows(vocabulary.SURPRISE)
         ]
         self.motion = [
             Verb(
@@ -195,7 +197,7 @@ class Lexicon:
                 people,
                 manner=tuple(self._manner["motion"]),
             )
-            for forms in verbs.MOTION
+            for forms in vocabulary.MOTION
         ]
         self.be = Verb("be", "is", "was", "been", "being", "Being")
 
@@ -208,7 +210,7 @@ class Lexicon:
             plural or third_person(singular),
             sort,
             gender or ("" if human else "n"),
-            mass=sort in nouns.MASS_SORTS,
+            mass=sort in vocabulary.MASS_SORTS,
             adjectives=tuple(self._adjectives[group]),
             predicates=tuple(self._predicates[group]),
         )
@@ -222,7 +224,7 @@ class Lexicon:
         return tuple(found.values())
 
     def _places(self, letters: str) -> tuple[Noun, ...]:
-        scenes = _lists(nouns.SCENES)
+        scenes = _lists(vocabulary.SCENES)
         return tuple(self.nouns[name] for letter in letters for name in scenes[letter])
 
     def _transitive(self, row: list[str]) -> Verb:
@@ -298,7 +300,7 @@ class Lexicon:
     @cached_property
     def professions(self) -> list[Noun]:
         """Nouns for what somebody is by trade."""
-        return [n for n in self.sorts["person"] if n.lemma not in nouns.UNEMPLOYED]
+        return [n for n in self.sorts["person"] if n.lemma not in vocabulary.UNEMPLOYED]
 
     @cached_property
     def believing(self) -> dict[str, Verb]:
@@ -318,7 +320,7 @@ class Lexicon:
     @cached_property
     def people_in_plural(self) -> tuple[Noun, ...]:
         """People of whom there may be several."""
-        return tuple(n for n in self.sorts["person"] if n.lemma not in nouns.UNIQUE)
+        return tuple(n for n in self.sorts["person"] if n.lemma not in vocabulary.UNIQUE)
 
     @cached_property
     def gendered(self) -> tuple[Noun, ...]:
@@ -328,7 +330,7 @@ class Lexicon:
     @cached_property
     def habits(self) -> list[Verb]:
         """What people may do day by day, in the present tense."""
-        alone = [v for v in self.intransitive if v.lemma in verbs.HABITS]
+        alone = [v for v in self.intransitive if v.lemma in vocabulary.HABITS]
         return alone + [v for v in self.doings if v.progressive]
 
     @cached_property
@@ -357,7 +359,7 @@ class Lexicon:
         found.update(v.lemma for v in self._all_verbs())
         for table in (self._adjectives, self._predicates, self._manner, self.causes):
             found.update(w for members in table.values() for w in members)
-        found.update(self.frequency, modifiers.FUNCTION_WORDS.split())
+        found.update(self.frequency, vocabulary.FUNCTION_WORDS.split())
         for entries in self.times.values():
             found.update(w for e in entries for w in e.partition(":")[2].split("_"))
         return frozenset(found)

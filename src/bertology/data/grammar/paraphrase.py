@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bertology.data.grammar.clauses import clause, close, comma, mark
-from bertology.data.grammar.constructions import cleft, extraposed
 from bertology.data.grammar.lexicon import LEXICON, Noun, Verb
 from bertology.data.grammar.meaning import Entity, Event
-from bertology.data.grammar.sentences import SentenceDraw
+from bertology.data.grammar.sentences import SentenceDraw, cleft, extraposed
 from bertology.data.grammar.tree import Clause, detokenise, spell
 
 _CHANGED_SHARE = 0.2  # of the hard non-paraphrases, how many differ by a word rather than by order

@@ -21,10 +21,9 @@ from bertology.data.grammar.minimal_pairs import (
 from bertology.data.grammar.numbers import NumberDraw
 from bertology.data.grammar.paraphrase import ParaphraseDraw
 from bertology.data.grammar.sentence_tasks import KINDS as TASK_KINDS
-from bertology.data.grammar.sentence_tasks import TaskDraw
+from bertology.data.grammar.sentence_tasks import ORDERS, OrderDraw, TaskDraw
 from bertology.data.grammar.sentences import draw_sentences
 from bertology.data.grammar.tree import annotate
-from bertology.data.grammar.word_order import ORDERS, OrderDraw
 from bertology.errors import ParameterError
 
 T = TypeVar("T")

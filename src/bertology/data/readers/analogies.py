@@ -12,8 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.files import numbered_lines, read_text
-from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.GROUP})

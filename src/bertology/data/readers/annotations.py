@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bertology.data.corpus import Example, Field
-from bertology.data.words.own_links import check_links
+from bertology.data.words.links import check_links
 from bertology.data.words.piece_words import known_words
 from bertology.errors import DataError
 

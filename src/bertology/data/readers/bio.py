@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.annotations import check_annotations
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.mentions import spaced
-from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
 _USUAL: Mapping[int, Sequence[str]] = {

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.files import read_text
-from bertology.data.readers.request import Request
-from bertology.data.words.treebank_text import treebank_text
+from bertology.data.words.treebank_words import treebank_text
 from bertology.errors import DataError
 
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.TAGS, Field.OFFSETS, Field.CONSTITUENTS})

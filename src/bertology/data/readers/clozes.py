@@ -8,9 +8,9 @@ from typing import Any
 
 from bertology.data.clozes import MASK, with_mask
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.readers import Request
 from bertology.data.readers.csv import known_rows, tab_separated
 from bertology.data.readers.jsonl import objects
-from bertology.data.readers.request import Request
 from bertology.data.readers.table import Row
 from bertology.errors import DataError
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.annotations import check_annotations
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.mentions import MENTIONED, Brackets
-from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
 _COLUMNS = 10

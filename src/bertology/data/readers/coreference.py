@@ -9,11 +9,11 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.csv import tab_separated
 from bertology.data.readers.files import numbered_lines, read_text, xml_root
 from bertology.data.readers.jsonl import objects
 from bertology.data.readers.mentions import MENTIONED, of_characters
-from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span, split_words
 from bertology.errors import DataError
 

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from bertology.data.corpus import Corpus
+from bertology.data.readers import Request
 from bertology.data.readers.files import read_text
-from bertology.data.readers.request import Request
 from bertology.data.readers.table import USUAL_NAMES, Row, build, grouped
 from bertology.errors import DataError, ParameterError
 

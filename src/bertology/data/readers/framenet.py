@@ -22,8 +22,8 @@ from typing import Any
 from xml.etree.ElementTree import ParseError
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.jsonl import objects
-from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span, split_words
 from bertology.errors import DataError
 

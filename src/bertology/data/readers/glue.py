@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertology.data.corpus import Corpus
-from bertology.data.readers import jsonl
+from bertology.data.readers import MissingSplitError, Request, jsonl
 from bertology.data.readers.csv import tab_separated
-from bertology.data.readers.request import MissingSplitError, Request
 from bertology.data.readers.table import Row, build
 from bertology.data.tasks import TASKS, get_task, plain_name
 from bertology.errors import DataError, UnknownNameError

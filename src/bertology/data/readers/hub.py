@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bertology.data.corpus import Corpus, Field, Task
-from bertology.data.readers.request import Request
+from bertology.data.readers import Request
 from bertology.data.readers.table import Row, build, find_columns
 from bertology.errors import DataError, UnknownNameError
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Field
+from bertology.data.readers import Request
 from bertology.data.readers.files import numbered_lines, read_text
-from bertology.data.readers.request import Request
 from bertology.data.readers.table import Row, build, grouped
 from bertology.errors import DataError
 from bertology.plain_files import parse_json

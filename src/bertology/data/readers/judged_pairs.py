@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.readers import MissingSplitError, Request
 from bertology.data.readers.csv import known_rows, tab_separated
 from bertology.data.readers.files import numbered_lines, read_text
-from bertology.data.readers.request import MissingSplitError, Request
 from bertology.data.tasks import get_task
 from bertology.data.words.alignment import Span, split_words
 from bertology.data.words.targets import TARGETED, targeted_pair

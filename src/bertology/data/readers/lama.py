@@ -23,9 +23,9 @@ from typing import Any
 
 from bertology.data.clozes import MASK, check_template, with_mask, worded
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.jsonl import objects
-from bertology.data.readers.request import Request
 from bertology.data.readers.table import Row
 from bertology.errors import DataError, ParameterError
 

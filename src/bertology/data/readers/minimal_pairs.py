@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.files import numbered_lines, read_text
-from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
 _END = "<eos>"

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.readers import Request
 from bertology.data.readers.files import xml_root
 from bertology.data.readers.jsonl import objects
-from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
 _USUAL = {

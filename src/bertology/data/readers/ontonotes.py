@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.annotations import check_annotations
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.mentions import MENTIONED, Brackets, spaced
-from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
 EMPTY = ("", "-", "_", "*")

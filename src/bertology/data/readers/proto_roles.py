@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.annotations import check_annotations
 from bertology.data.readers.brackets import TreeSentence, example_of, tree_sentences
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.mentions import spaced
-from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span
 from bertology.errors import DataError
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import MissingSplitError, Request
 from bertology.data.readers.csv import known_rows
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.jsonl import objects
 from bertology.data.readers.labels import infer_task, parse_label
 from bertology.data.readers.mentions import spaced
-from bertology.data.readers.request import MissingSplitError, Request
 from bertology.data.tasks import get_task
 from bertology.errors import DataError
 

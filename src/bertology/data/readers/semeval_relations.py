@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.annotations import check_annotations
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.mentions import words_at
-from bertology.data.readers.request import Request
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.readers import MissingSplitError, Request
 from bertology.data.readers.csv import tab_separated
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.jsonl import objects, whole
 from bertology.data.readers.labels import parse_label
 from bertology.data.readers.mentions import spaced, words_at
-from bertology.data.readers.request import MissingSplitError, Request
 from bertology.data.words.alignment import Span
 from bertology.data.words.inflections import find_word
 from bertology.data.words.targets import TARGETED, targeted_pair
-from bertology.data.words.treebank_text import treebank_text
-from bertology.data.words.treebank_words import treebank_words
+from bertology.data.words.treebank_words import treebank_text, treebank_words
 from bertology.errors import DataError, UnknownNameError
 
 _TASK = Task("wic", "classification", ("false", "true"), ("accuracy",), pair=True)

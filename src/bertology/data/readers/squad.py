@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers import Request
 from bertology.data.readers.jsonl import whole
-from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
 

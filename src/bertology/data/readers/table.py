@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.readers import Request
 from bertology.data.readers.annotations import SPANS, WORD_LEVEL, check_annotations
 from bertology.data.readers.labels import infer_task, is_missing, parse_label
-from bertology.data.readers.request import Request
 from bertology.errors import DataError, ParameterError
 from bertology.plain_files import parse_json
 

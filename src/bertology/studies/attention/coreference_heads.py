@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.annotated.coreference import READINGS
 from bertology.data.corpus import Field
-from bertology.data.words.antecedents import BASELINES, SIMPLE, baseline_hits
-from bertology.data.words.mentions import MentionKind
+from bertology.data.words.antecedents import BASELINES, SIMPLE, MentionKind, baseline_hits
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.report import drawings

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.words.link_limits import LinkedSentence, LinkLimits
-from bertology.data.words.link_moves import COMPARISONS, DIRECTIONS, end_words
-from bertology.data.words.links import check_relation
-from bertology.data.words.own_links import is_own
+from bertology.data.words.link_moves import (
+    COMPARISONS,
+    DIRECTIONS,
+    LinkedSentence,
+    LinkLimits,
+    end_words,
+)
+from bertology.data.words.links import check_relation, is_own
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings

@@ -121,7 +121,7 @@ class Answers(Blocks):
 
     def task_for(self, encoder: Encoder, corpus: Corpus) -> Task | None:
         """Three labels where the data tell two of inference, and the model three."""
-        from bertology.data.inference_labels import THREE_WAY, has_neutral, is_inference
+        from bertology.data.tasks import THREE_WAY, has_neutral, is_inference
 
         outputs = getattr(encoder.model.config, "num_labels", None)
         if outputs != len(THREE_WAY) or not is_inference(corpus) or has_neutral(corpus):

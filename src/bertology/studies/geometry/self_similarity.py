@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from bertology.data.words.token_words import run_starts
+from bertology.data.words.piece_words import run_starts
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, plain

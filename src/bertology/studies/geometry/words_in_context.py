@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.words.text_keys import text_key
+from bertology.data.corpus import text_key
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.report.figures import Band, Dots, interval_dots, layer_profile

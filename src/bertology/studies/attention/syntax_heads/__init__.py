@@ -11,8 +11,7 @@ import numpy as np
 
 from bertology.data.corpus import Field
 from bertology.data.words.classes import BY_CORPUS
-from bertology.data.words.links import PLAIN, check_relation
-from bertology.data.words.own_links import OWN
+from bertology.data.words.links import OWN, PLAIN, check_relation
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.report import drawings

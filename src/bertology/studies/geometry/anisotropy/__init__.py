@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.words.token_words import mixed, run_starts
+from bertology.data.words.piece_words import mixed, run_starts
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, plain

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from bertology.data.words.token_words import ENDS, TokenWords, token_words
+from bertology.data.words.piece_words import ENDS, TokenWords, token_words
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.stats import Estimate

@@ -1,7 +1,7 @@
 """What a study of fragments reads: the old task, the fragments, and what decides between models.
 
 No text that is scored is learnt from or decides. All corpora have the labels of one task: three,
-or two where one of them has two (`data/inference_labels.py`). What is asked again and again is
+or two where one of them has two (`data/tasks.py`). What is asked again and again is
 tokenized once for all seeds.
 """
 
@@ -105,8 +105,8 @@ def read_data(
     train_split: str = "train",
 ) -> FragmentData:
     """All that is needed to teach at most `most` examples of each fragment; 0: none is taught."""
-    from bertology.data.inference_labels import has_neutral, inference_corpus
     from bertology.data.loading import load_corpus
+    from bertology.data.tasks import has_neutral, inference_corpus
 
     chosen = found_fragments(corpus, fragments)
     root = corpus.origin.get("root")

@@ -109,7 +109,7 @@ def _loaded(source: Source, root: Any, taught: str) -> tuple[Corpus, Corpus]:
 
 def read_data(corpus: Corpus, source: Source, taught: str = "") -> HeuristicData:
     """All that one training needs; `taught`: a heuristic whose counterexamples are learnt."""
-    from bertology.data.inference_labels import has_neutral, inference_corpus
+    from bertology.data.tasks import has_neutral, inference_corpus
 
     scored = inference_corpus(corpus, three_way=False)
     _check(scored)

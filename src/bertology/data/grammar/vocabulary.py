@@ -1,18 +1,140 @@
-"""The verbs of the grammar: paradigms, frames, and what each may take as its arguments.
-
-A line of TRANSITIVE reads
-
-    forms | frame | subject sorts | object sorts | roles | manner | places | flags
-
-(an indented line goes on with the one before). `forms` is `base past participle [ing]` (one form:
-regular; the -ing form is given only where the consonant doubles), sorts name lines of nouns.NOUNS
-or, after "=", single nouns, `manner` names a line of modifiers.MANNER, `places` one of
-nouns.SCENES.
-Flags: s stative (no progressive), n no passive, g no progressive, o the object may be left out,
-r also reflexive, y symmetric, 1 one object at a time.
-"""
+"""The words of the grammar, as tables: nouns and names, verbs, adjectives, adverbs, times."""
 
 from __future__ import annotations
+
+# The nouns and names of the grammar, by the sort of thing they name.
+#
+# One line per sort. An entry is `singular`, `singular/plural` where the plural is irregular, and
+# `…:m` or `…:f` where the word itself settles the pronoun. Sorts are what verbs select for.
+
+NOUNS = """
+person: farmer teacher doctor nurse pilot lawyer student neighbor artist singer writer baker
+    gardener driver waiter:m waitress:f king:m queen:f actor:m actress:f engineer judge soldier
+    sailor hunter painter dancer musician librarian mayor manager tailor butcher carpenter plumber
+    journalist editor scientist professor banker dentist shopkeeper firefighter
+    detective captain coach guest visitor tourist traveler stranger hiker cook tenant secretary
+    architect chemist clerk merchant prince:m princess:f man/men:m woman/women:f boy:m girl:f
+    child/children teenager reporter witness poet senator physician attorney kid lady:f
+kin: uncle:m aunt:f father:m mother:f brother:m sister:f grandfather:m grandmother:f son:m
+    daughter:f cousin nephew:m niece:f friend
+animal: dog cat horse cow goat pig duck rabbit fox bear wolf/wolves mouse/mice bird pony donkey
+    puppy kitten parrot hen owl lamb squirrel
+fruit: apple pear orange lemon peach cherry plum tomato carrot potato mushroom
+baked: cake pie cookie pancake muffin loaf/loaves pizza
+dish: sandwich meal salad omelet breakfast dinner
+foodmass: bread soup rice cheese pasta stew butter honey porridge
+drink: tea coffee milk water juice lemonade wine
+writing: letter book report novel poem article note story diary speech essay recipe review
+print: newspaper map magazine dictionary ticket contract photograph notebook calendar menu
+picture: picture painting portrait drawing
+tool: hammer ladder shovel rope saw brush camera telephone radio computer umbrella lamp candle
+    clock flashlight compass kettle broom
+container: box basket bag bucket bottle jar suitcase barrel cup vase bowl package
+furniture: table chair sofa desk bench shelf/shelves bed mirror cupboard
+opening: door gate window drawer
+structure: fence roof wall bridge staircase chimney balcony porch
+vehicle: car truck bus van tractor taxi motorcycle
+vessel: boat ship ferry
+rideable: bicycle scooter
+clothing: coat hat shirt dress scarf/scarves jacket sweater glove shoe boot uniform blanket
+plant: tree rose flower bush tulip lily vine
+music: piano guitar violin flute drum trumpet
+toy: ball doll kite puzzle balloon
+valuable: ring necklace coin watch bracelet medal key wallet crown statue
+idea: plan idea proposal suggestion decision offer theory rule
+puzzler: problem question mistake mystery secret
+event: meeting party concert wedding game lecture festival ceremony trial race
+home: kitchen garden attic basement bedroom yard garage
+town: library market station school museum hotel hospital office restaurant park church theater
+    airport bakery bank
+land: river lake forest beach hill village field harbor mountain valley farm meadow island city town
+building: house barn cottage castle tower cabin tent
+"""
+
+PERSON_NAMES = """
+m: Adam Ben Carlos Daniel Edward Felix George Henry Isaac James Kevin Leo Martin Nathan Oscar Peter
+    Robert Samuel Thomas Victor Walter Simon Paul David Michael Arthur Oliver Hugo Lucas Jacob
+f: Alice Bella Clara Diana Emma Fiona Grace Helen Irene Julia Karen Laura Maria Nora Olivia Paula
+    Rachel Sarah Teresa Vera Wendy Anna Susan Lucy Ruth Eva Sophie Martha Emily
+"""
+
+MASS_SORTS = ("foodmass", "drink")
+
+# The preposition that says "at this place" most naturally.
+LOCATIVES = """
+in: kitchen garden attic basement bedroom yard garage library museum hotel hospital office
+    restaurant park church theater forest village field valley meadow bakery bank city town barn
+    tower castle cabin house
+at: market station school airport
+on: beach hill mountain farm island
+near: river lake harbor
+"""
+
+# Where things of one kind are done; verbs name a line.
+SCENES = """
+w: garage yard garden
+n: garden station market park school forest field village kitchen garage beach
+s: park station market school library garden hotel restaurant village theater office museum city
+b: market village city town
+r: library garden office bedroom park school hotel kitchen
+e: kitchen garden park restaurant hotel
+k: kitchen
+p: station hotel airport school
+o: park garden forest field beach hill meadow village river lake farm
+g: garden yard park field
+m: theater park garden restaurant church school village
+z: bedroom garden attic cabin hotel
+v: station airport hotel village city island harbor
+j: office hospital bakery library museum garden bank hotel field
+x: station bank bakery river lake harbor
+y: lake river
+"""
+
+# People of whom there is only one to speak of.
+UNIQUE = frozenset({"king", "queen", "prince", "princess", "mayor"})
+
+# What one is without its being a trade.
+UNEMPLOYED = frozenset(
+    {
+        "neighbor",
+        "guest",
+        "visitor",
+        "tourist",
+        "stranger",
+        "tenant",
+        "king",
+        "queen",
+        "prince",
+        "princess",
+        "man",
+        "woman",
+        "boy",
+        "girl",
+        "child",
+        "teenager",
+        "witness",
+        "kid",
+        "lady",
+        "traveler",
+        "mayor",
+    }
+)
+
+NOUN_SYNONYMS = "doctor=physician lawyer=attorney child=kid woman=lady picture=painting"
+
+
+# The verbs of the grammar: paradigms, frames, and what each may take as its arguments.
+#
+# A line of TRANSITIVE reads
+#
+#     forms | frame | subject sorts | object sorts | roles | manner | places | flags
+#
+# (an indented line goes on with the one before). `forms` is `base past participle [ing]` (one form:
+# regular; the -ing form is given only where the consonant doubles), sorts name lines of NOUNS
+# or, after "=", single nouns, `manner` names a line of MANNER, `places` one of
+# SCENES.
+# Flags: s stative (no progressive), n no passive, g no progressive, o the object may be left out,
+# r also reflexive, y symmetric, 1 one object at a time.
 
 TRANSITIVE = """
 repair | Repairing | person | opening structure vehicle vessel rideable furniture music =clock
@@ -332,3 +454,180 @@ MOTION = (
 VERB_SYNONYMS = (
     "repair=fix buy=purchase help=assist rescue=save call=phone greet=welcome hire=employ"
 )
+
+
+# Adjectives, adverbs, times and function words of the grammar.
+
+# Which list of adjectives each sort of noun draws from.
+SORT_GROUPS = """
+person: person
+kin: kin
+animal: animal
+food: fruit baked dish
+mass: foodmass
+drink: drink
+document: writing
+print: print
+picture: picture
+object: tool
+container: container
+furniture: furniture
+structure: opening structure
+vehicle: vehicle vessel rideable
+clothing: clothing
+plant: plant
+music: music
+toy: toy
+valuable: valuable
+idea: idea
+puzzler: puzzler
+event: event
+home: home
+town: town
+land: land
+building: building
+"""
+
+# Adjectives before the noun.
+ADJECTIVES = """
+person: old young kind tall clever smart tired quiet famous friendly polite brave honest proud
+    lonely nervous cheerful busy patient strict generous careless curious lazy shy wealthy rich
+    gentle talented
+kin: young old older younger kind favorite
+animal: small big large old young hungry brown black white wild friendly thin sleepy gray spotted
+food: fresh delicious tasty small large enormous
+mass: fresh delicious tasty warm
+drink: cold hot fresh warm
+document: long short old new important interesting strange boring useful
+print: old new useful expensive strange
+picture: old beautiful famous small large colorful
+object: old new small heavy useful cheap ordinary broken
+container: old new small heavy large empty blue
+furniture: wooden old new heavy small large broken antique
+structure: wooden old new small large damaged
+vehicle: old new red blue small expensive yellow fast
+clothing: red blue green warm old new woolen elegant dirty expensive white black
+plant: tall old beautiful small young
+music: old expensive new beautiful
+toy: small red wooden new colorful yellow
+valuable: expensive golden precious small old beautiful silver
+idea: simple new strange important difficult bold unusual
+puzzler: strange old simple difficult terrible
+event: long important noisy annual short boring
+home: small dark tidy cozy large
+town: busy old crowded quiet small new modern
+land: quiet beautiful distant small remote
+building: old small large abandoned white beautiful
+"""
+
+# Adjectives after a form of "be".
+PREDICATES = """
+person: tired hungry happy glad sad angry nervous busy late ready sick ill proud bored thirsty
+    afraid famous friendly polite brave honest lonely shy clever careful curious calm jealous
+kin: tired hungry happy sad angry busy late ready sick bored shy clever
+animal: hungry tired thirsty sleepy asleep restless friendly wild
+food: delicious fresh tasty enormous ready expensive
+mass: delicious fresh cold ready warm
+drink: cold hot ready warm sweet
+document: long short interesting important boring useful strange
+print: old useful expensive missing new
+picture: beautiful old famous strange
+object: heavy old useful broken cheap missing
+container: heavy old empty missing large
+furniture: heavy old comfortable broken expensive
+structure: old wooden damaged new
+vehicle: old new expensive fast dirty
+clothing: warm dirty clean expensive dry wet
+plant: tall beautiful old healthy
+music: expensive old beautiful
+toy: colorful new missing broken
+valuable: precious expensive missing beautiful
+idea: simple important strange difficult
+puzzler: simple strange difficult serious
+event: long noisy boring important
+home: small dark tidy empty cozy
+town: busy crowded quiet closed empty
+land: quiet beautiful distant
+building: old empty small beautiful abandoned
+"""
+
+# Adverbs of manner, by the kind of action; each verb names its kind.
+MANNER = """
+care: carefully quickly slowly patiently quietly
+social: warmly kindly politely gladly
+harsh: harshly openly loudly unfairly angrily
+speech: quietly softly calmly loudly politely
+eating: slowly quickly happily hungrily eagerly
+motion: slowly quickly quietly suddenly
+feeling: secretly truly
+devotion: secretly truly deeply
+stealth: secretly quietly quickly
+insight: finally gradually clearly
+trade: finally happily quickly
+sense: suddenly clearly briefly
+mishap: accidentally suddenly carelessly
+mind: quickly finally gladly
+change: suddenly finally
+patience: patiently carefully slowly
+preparation: carefully quickly finally
+warmth: warmly gladly tightly
+attention: carefully quietly patiently politely
+loud: loudly suddenly softly
+growth: slowly rapidly
+burn: slowly brightly
+"""
+
+FREQUENCY = "often usually sometimes rarely always"
+
+# Times by tense: "adv" one adverb, "bare" a noun phrase, "in/on/at" a prepositional phrase.
+TIMES = """
+past: bare:yesterday bare:last_week bare:last_night bare:last_summer bare:last_month on:Monday
+    on:Tuesday on:Sunday at:noon in:the_morning in:the_evening bare:this_morning ago:two_days
+    ago:three_weeks at:midnight on:Friday
+future: bare:tomorrow bare:next_week bare:next_month bare:next_year adv:soon adv:tonight on:Saturday
+    on:Thursday in:the_morning bare:tomorrow
+present: bare:every_day bare:every_week bare:every_morning bare:every_evening on:Sundays
+now: adv:now bare:today adv:right_now bare:this_morning
+perfect: adv:recently bare:today adv:twice adv:again
+"""
+
+# States that explain what somebody did, or make it remarkable.
+CAUSES = """
+because: bored curious lonely worried happy nervous angry kind impatient
+although: tired busy nervous angry sad sick shy afraid
+mishap: tired careless nervous impatient
+"""
+
+# What one is or is not; "very" does not go with these.
+ABSOLUTE = frozenset(
+    {
+        "missing",
+        "broken",
+        "closed",
+        "asleep",
+        "wooden",
+        "ready",
+        "new",
+        "abandoned",
+        "enormous",
+        "delicious",
+        "empty",
+        "damaged",
+    }
+)
+
+ADJECTIVE_SYNONYMS = "clever=smart wealthy=rich big=large delicious=tasty sick=ill happy=glad"
+ADVERB_SYNONYMS = "quickly=rapidly quietly=silently"
+
+# Closed classes, listed so that the size of the lexicon can be stated.
+FUNCTION_WORDS = """
+the a an some every no many several few most these this that any two three
+I you he she it we they me him her us them my your his its our their
+myself yourself himself herself itself ourselves themselves who where when why there
+not never n't ever and or but because while before after although if unless since
+to by of in on at near behind beside from with for about ago 's
+be have do will can must should might very really quite too already just once recently soon
+probably supposedly perhaps hopefully certainly definitely clearly undoubtedly
+surprising strange obvious clear possible likely important easy difficult hard fun impossible
+dangerous useful
+"""
