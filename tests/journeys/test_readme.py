@@ -1,4 +1,4 @@
-"""The sixty seconds of the README: the demo, then the commands of its four readers."""
+"""The README: the demo of its sixty seconds, then its five things to try."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LEFT_OUT = {
 
 
 @pytest.mark.slow
-def test_the_sixty_seconds(reviews: Callable[..., None]) -> None:
+def test_the_five_things(reviews: Callable[..., None]) -> None:
     reviews(600, 120)
-    printed = commands("README.md", "Sixty seconds")
+    printed = commands("README.md", "Five things to try")
     verbs = [command.split()[1] for command in printed]
     assert set(verbs) >= {"finetune", "run", "export", "score", "prune", "export-model", "view"}
     assert "bertology-mini" in run("bertology demo").said  # what `make demo` runs
