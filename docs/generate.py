@@ -5,6 +5,7 @@ mkdocs calls `on_files` (`hooks:` in mkdocs.yml), so nothing of it is kept in fi
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -409,6 +410,20 @@ def compression() -> str:
     return page("Methods of compression", lines)
 
 
+# ---------------------------------------------------------------- rooms
+
+
+def rooms() -> str:
+    """What each package says of itself, in the order of the folders."""
+    lines = ["What each package says of itself in its `__init__.py`."]
+    for path in sorted((DOCS.parent / "src" / "bertology").rglob("*/__init__.py")):
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        name = path.parent.relative_to(DOCS.parent / "src" / "bertology").as_posix()
+        first, _, rest = said.partition("\n\n")
+        lines += ["", f"## {name}/", "", first, *(["", rest] if rest else [])]
+    return page("Rooms of the house", lines)
+
+
 # ---------------------------------------------------------------- reproductions
 
 
@@ -513,6 +528,7 @@ REFERENCE: Mapping[str, Callable[[], str]] = {
     "corpora": corpora,
     "families": families,
     "compression": compression,
+    "rooms": rooms,
 }
 
 

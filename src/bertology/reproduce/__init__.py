@@ -1,4 +1,10 @@
-"""Papers reproduced: what is run, in which order, and the page that shows it beside the paper."""
+"""Papers reproduced: what is run, in which order, and the page that shows it beside the paper.
+
+A paper is YAML: its sections, exhibits with the published tables, and the plan (which studies on
+which data with which parameters); `paper_files` reads it, `paper_plan` explains the plan's
+language. The planner makes steps for the data at hand; `verify` keeps the steps that chosen claims
+need.
+"""
 
 from __future__ import annotations
 

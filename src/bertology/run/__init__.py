@@ -3,6 +3,13 @@
 The function and this package have the same name. When a module of the package is imported, Python
 replaces the function `bt.run` by the package. So the package is callable as well: `bt.run(…)`
 always means `bertology.run.api.run(…)`.
+
+Engines run parts anywhere: in this process, in worker processes, on Ray. A worker writes its part
+to the store itself; when it is killed, only the part it was at is done again. Parts that time
+something (`timed_parts`) are done one by one, when all others are. What is stored is not measured
+again, and the command that was interrupted is also the one that resumes. Where only judging changed
+(`version`, `--level`, …), results are concluded from stored parts, without the model (`concluding`,
+`bertology conclude`).
 """
 
 from __future__ import annotations

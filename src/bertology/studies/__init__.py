@@ -6,6 +6,31 @@ whose `__init__.py` holds the study, and whose other modules are what only it us
 studies of one topic share lies in the folder of the older one or in the topic's `shared/`, which is
 the one name in a topic that is no study. `designs/` holds the shapes of experiments that studies of
 different topics share. `tests/unit/test_studies_are_tested.py` holds this.
+
+A study is a frozen dataclass whose fields are its parameters, and says:
+
+- question, method, source, limits: the class's docstring; help, docs and atlas show it
+- parameters with limits and help: fields; common ones come from the design; those that only
+  conclude (`level`, `resamples`, margins, what is drawn) are declared so, and cannot be read while
+  measuring
+- what the model and corpus must have: `needs`, checked before any work
+- the work that needs the model: `measure`, part by part, labelled arrays
+- statistics: `conclude`: `gather` reads the parts, `head_table` makes tables, `self.result` keeps
+  them, with `evidence=` and `reasons=` (what claims are judged on) and `compared=` (by which
+  numbers two models are compared, with rows to pair; `compared_over`: the data that both are
+  asked over)
+- the answer in one sentence: `Result.answer`, of pieces in `results/answers.py`
+- what it says of heads and layers: `Result.measures()`: values, unit, bounds, what is sure
+- figures with captions: `Result.drawings()`
+
+Parts are pure functions of model, corpus and parameters: that makes runs resumable, spreads them
+over workers, and lets conclusions be drawn without a model. Memory hardly grows with examples:
+`gather` holds little of each part and spools the rest to a temporary file.
+
+A join names its `sources` and combines their results; plans, pages and the atlas treat its result
+like any other. `training-steps` takes results of any one study at several steps of a training run
+(`bertology steps` measures those that are not stored), `model-sizes` those of several models,
+`variant-tasks` those of one model on several tasks; `bertology join NAME ID …` makes any of them.
 """
 
 from __future__ import annotations

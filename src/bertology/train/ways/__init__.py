@@ -5,6 +5,9 @@
 A way is written as its name and its options. Ways combine; `compatible` refuses what makes no
 sense. Two more ways have options of their own in the trainer: features of a frozen encoder are the
 start `frozen-features`, and early stopping is `early_stopping`.
+
+A way is a frozen dataclass with options and up to seven hooks (check, prepare, rates, beside,
+inputs, loss, finish) into the one trainer.
 """
 
 from __future__ import annotations
