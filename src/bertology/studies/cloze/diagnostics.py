@@ -21,8 +21,8 @@ from bertology.stats import Estimate
 from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import balanced_share, fair_weights
 from bertology.stats.paired import balances
-from bertology.studies.cloze.shared import ClozeStudy
-from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
+from bertology.studies.cloze.shared import ClozeStudy, read_by_a_lens
+from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
@@ -252,18 +252,7 @@ class DiagnosticsResult(Result):
                     "share of people who gave that word, where the corpus tells it.",
                 )
             )
-        if shown := self.measures():
-            found.append(
-                lines_drawn(
-                    shown,
-                    _LINES,
-                    self.about,
-                    title="Completions, read from each layer",
-                    reading="Layers are read by a lens, so that a low line says only that the "
-                    "head cannot read it there.",
-                )
-            )
-        return found
+        return [*found, *read_by_a_lens(self, _LINES, "Completions")]
 
     def _draw_preferences(self) -> Figure:
         rows = self.tables["preferences"]

@@ -16,8 +16,8 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.cloze.shared import ClozeStudy, question_of
-from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
+from bertology.studies.cloze.shared import ClozeStudy, question_of, read_by_a_lens
+from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
@@ -86,18 +86,7 @@ class NumberWordsResult(Result):
                 "nothing. Intervals hold for all rows together.",
             )
         ]
-        if shown := self.measures():
-            found.append(
-                lines_drawn(
-                    shown,
-                    _LINES,
-                    self.about,
-                    title="Number words, read from each layer",
-                    reading="Layers are read by a lens, so that a low line says only that the head "
-                    "cannot read it there.",
-                )
-            )
-        return found
+        return [*found, *read_by_a_lens(self, _LINES, "Number words")]
 
     def _answers(self) -> Figure:
         table = self.tables["accuracy"]

@@ -20,8 +20,8 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.least_means import least_means
-from bertology.studies.cloze.shared import ClozeStudy, too_long
-from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
+from bertology.studies.cloze.shared import ClozeStudy, read_by_a_lens, too_long
+from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order, start_of
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
@@ -208,18 +208,7 @@ class ReasoningChainsResult(Result):
                 "diamonds are chance.",
             )
         ]
-        if shown := self.measures():
-            found.append(
-                lines_drawn(
-                    shown,
-                    _LINES,
-                    self.about,
-                    title="Chains of statements, read from each layer",
-                    reading="Layers are read by a lens, so that a low line says only that the "
-                    "head cannot read it there.",
-                )
-            )
-        return found
+        return [*found, *read_by_a_lens(self, _LINES, "Chains of statements")]
 
     def _draw_steps(self) -> Figure:
         rows = self.tables["steps"]

@@ -9,13 +9,16 @@ model alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
+from bertology.results.drawing import Drawing
+from bertology.results.result import Result
 from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.layer_lines import Line, lines_drawn
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Example
@@ -139,3 +142,20 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     """How many words both begin with."""
     pairs = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def read_by_a_lens(result: Result, lines: Mapping[str, Line], subject: str) -> list[Drawing]:
+    """The figure of layers; none where only the model itself was asked."""
+    shown = result.measures()
+    if not shown:
+        return []
+    return [
+        lines_drawn(
+            shown,
+            lines,
+            result.about,
+            title=f"{subject}, read from each layer",
+            reading="Layers are read by a lens, so that a low line says only that the head cannot "
+            "read it there.",
+        )
+    ]
