@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from bertology.studies.designs.mix_scores import (
+from bertology.studies.designs.layer_places import (
     Place,
     centre_of_gravity,
     expected_layer,

@@ -21,7 +21,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.contrasts import mean_over_layers, rise_at
 from bertology.studies.designs.blocks import Resampled
-from bertology.studies.designs.depths import first_upper
+from bertology.studies.designs.layer_places import first_upper
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs

@@ -29,7 +29,7 @@ from bertology.stats.similarity import (
     paired_products,
     samples_of,
 )
-from bertology.studies.designs.mix_scores import bounds_of
+from bertology.studies.designs.layer_places import bounds_of
 from bertology.studies.designs.noise import (
     NO_NOISE,
     NoiseControlled,

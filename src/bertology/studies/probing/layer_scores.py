@@ -23,7 +23,7 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance, short_model
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.mix_scores import (
+from bertology.studies.designs.layer_places import (
     MixScores,
     Place,
     bounds_of,

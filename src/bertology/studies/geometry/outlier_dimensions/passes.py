@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.plain_classes import PlainClass, plain_classes
-from bertology.studies.designs.depths import first_upper
+from bertology.studies.designs.layer_places import first_upper
 from bertology.studies.geometry.outlier_dimensions.questions import DRAW, DimensionSet
 
 if TYPE_CHECKING:

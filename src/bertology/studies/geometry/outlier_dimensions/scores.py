@@ -13,7 +13,7 @@ from bertology.stats import Estimate
 from bertology.stats.contrasts import ratio_of_means
 from bertology.stats.over_draws import jackknifed, over_draws
 from bertology.stats.partial_means import partial_means
-from bertology.studies.designs.depths import first_upper
+from bertology.studies.designs.layer_places import first_upper
 from bertology.studies.designs.tables import with_bounds
 from bertology.studies.geometry.outlier_dimensions.questions import (
     DRAW,

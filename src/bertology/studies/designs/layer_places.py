@@ -1,4 +1,12 @@
-"""What mixes of layers told of one task, and shares over all sentences."""
+"""Where in a model something is told: places of layers, each with two sources of error.
+
+A place (an expected layer, a centre of gravity, how uneven weights are) depends on the sentences
+that are scored and on those that probes were trained on. For the first each test sentence has its
+influence on the value (the delta method). For the second, probes are trained again on random halves
+of the training sentences: values on halves, drawn without replacement, scatter as much around that
+of all sentences as the latter would around the truth, since 1 / (n / 2) · (1 - 1 / 2) = 1 / n.
+`MixScores` holds what mixes of layers told of one task.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +26,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-# Where in a model something is told: places of layers, each with two sources of error.
-#
-# A place (an expected layer, a centre of gravity, how uneven weights are) depends on the sentences
-# that are scored and on those that probes were trained on. For the first each test sentence has
-# its influence on the value (the delta method). For the second, probes are trained again on random
-# halves of the training sentences: values on halves, drawn without replacement, scatter as much
-# around that of all sentences as the latter would around the truth, since 1 / (n / 2) · (1 - 1 /
-# 2) = 1 / n.
+def first_upper(layers: int) -> int:
+    """A third of the depth: the fifth of twelve layers, which is number 4 (Clark et al. 2019)."""
+    return round(layers / 3)
 
 
 Floats = NDArray[np.float64]
