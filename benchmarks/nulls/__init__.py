@@ -14,7 +14,7 @@ from bertology.stats import Estimate
 
 # The tests make such worlds too: planted models, sentences, and runs that are made up.
 _TESTS = Path(__file__).resolve().parents[2] / "tests"
-sys.path += [str(_TESTS), str(_TESTS / "studies")]
+sys.path += [str(_TESTS), *map(str, sorted((_TESTS / "studies").iterdir()))]
 
 Outcomes = Mapping[str, str]
 """What became of each claim, by the id without its paper."""
