@@ -74,6 +74,17 @@ def all_cores() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def little_timed() -> Iterator[None]:
+    """How quick a tiny model is on a busy machine is nothing that a test could look at."""
+    from bertology.train import speed
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, few in (("_BATCHES", 2), ("_ROUNDS", 1), ("_TIMES", 1), ("_ALONE", 2)):
+            patch.setattr(speed, name, few)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def one_command() -> Iterator[None]:
     """typer's runner makes all commands anew for every line that a test types."""
     from typer import testing

@@ -30,8 +30,12 @@ def _write(weight: torch.Tensor, row: int, column: int, value: float) -> None:
     weight[row, column], weight[row + 4, column] = value, -value
 
 
-def model(*, spoil: float = 0.0, seed: int = 0) -> hf.BertForSequenceClassification:
+def model(*, spoil: float = 0.0, seed: int = 0) -> Any:
     """The planted model; `spoil` is how loudly the second head speaks."""
+    return tiny.copied(f"planted {spoil} {seed}", lambda: _model(spoil, seed))
+
+
+def _model(spoil: float, seed: int) -> hf.BertForSequenceClassification:
     config = hf.BertConfig(
         vocab_size=5 + len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
         intermediate_size=8, max_position_embeddings=40, num_labels=2,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +82,33 @@ def model(name: str, head: str = "base", *, seed: int = 0, spread: float = 0.25)
     """A tiny random model. Weights are spread out so that attention is far from uniform."""
     wanted = ROWS[name][0] + _CLASSES[head]
     kind = getattr(hf, _EXCEPTIONS.get(wanted, wanted))
-    torch.manual_seed(seed)
-    made = kind(config(name)).eval()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(spread / parameter.std().clamp_min(1e-6))
-    return made
+
+    def make() -> Any:
+        torch.manual_seed(seed)
+        made = kind(config(name)).eval()
+        with torch.no_grad():
+            for parameter in made.parameters():
+                if parameter.dim() > 1:
+                    parameter.mul_(spread / parameter.std().clamp_min(1e-6))
+        return made
+
+    return copied(f"{wanted} {seed} {spread} {json.dumps(ROWS[name])}", make)
+
+
+_MADE: dict[str, tuple[Any, torch.Tensor]] = {}
+
+
+def copied(name: str, make: Callable[[], Any]) -> Any:
+    """A copy of a model that is made once: transformers takes longer to make one than it seems.
+
+    Random numbers go on from where making it leaves them, as if it were made each time.
+    """
+    if name not in _MADE:
+        made = make()
+        _MADE[name] = made, torch.get_rng_state()
+    kept, state = _MADE[name]
+    torch.set_rng_state(state)
+    return copy.deepcopy(kept)
 
 
 def inputs(*, batch: int = 3, length: int = 9, seed: int = 0) -> dict[str, torch.Tensor]:

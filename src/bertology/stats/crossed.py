@@ -24,7 +24,13 @@ from scipy.special import stdtridf, stdtrit
 
 from bertology.errors import DataError
 from bertology.metrics import Metric
-from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level, distinct
+from bertology.stats.intervals import (
+    Estimate,
+    bounded_mean_bounds,
+    check_level,
+    distinct,
+    upper_mean_bound,
+)
 from bertology.stats.paired import influences, jackknife
 from bertology.stats.repeated import repeated
 
@@ -108,8 +114,8 @@ def crossed_ratio(
     low, high = -math.inf, math.inf
     if sides.less(0.0, -1.0).low > 0:  # B is surely above 0
         below, beyond = (max(arm, 0.0) / whole for arm in (-found.low, found.high))
-        low = _crossing(lambda r: -sides.less(1.0, r).low, ratio, -below)
-        high = _crossing(lambda r: sides.less(1.0, r).high, ratio, beyond)
+        low = _crossing(lambda r: -sides.end(r, upper=False), ratio, -below)
+        high = _crossing(lambda r: sides.end(r, upper=True), ratio, beyond)
     return replace(found, value=ratio, low=low, high=high)
 
 
@@ -135,6 +141,25 @@ class _Sides:
 
     def less(self, a: float, b: float) -> Estimate:
         """The interval of a A - b B."""
+        values, each, influence, reach = self._difference(a, b)
+        low, high = bounds_over(influence, (-reach, reach), self.level)
+        within, n = (-math.inf, math.inf), len(influence)
+        return together(values, low, high, n, level=self.level, within=within, both=_of_both(each))
+
+    def end(self, b: float, *, upper: bool) -> float:
+        """One end of the interval of A - b B."""
+        values, each, influence, reach = self._difference(1.0, b)
+        sign, value = (1.0 if upper else -1.0), float(values.mean())
+        # The lower bound of a mean is the upper one of what it is subtracted from.
+        seen, counts = distinct(influence[None])
+        budget = _budget(len(influence), self.level)
+        bound = upper_mean_bound(sign * seen, counts, low=-reach, high=reach, budget=budget)
+        side = max(float(bound[0]) - sign * value, 0.0)
+        seeds, counted = _arms(values, len(influence), self.level, _of_both(each))
+        return value + sign * max(math.hypot(seeds, _alone(side, counted)), side)
+
+    def _difference(self, a: float, b: float) -> tuple[Floats, Floats, Floats, float]:
+        """Of a A - b B: values (S,), influences by run (S, N) and their mean, and their reach."""
         values = a * self.values[0] - b * self.values[1]
         each = a * self.influences[0] - b * self.influences[1] + values[:, None]
         influence = each.mean(axis=0)
@@ -143,9 +168,7 @@ class _Sides:
             float(np.abs(each).max(axis=1).mean()),
             float(np.abs(influence).max()),
         )
-        low, high = bounds_over(influence, (-reach, reach), self.level)
-        within, n = (-math.inf, math.inf), len(influence)
-        return together(values, low, high, n, level=self.level, within=within, both=_of_both(each))
+        return values, each, influence, reach
 
 
 def _crossing(slack: Callable[[float], float], start: float, step: float) -> float:
@@ -199,11 +222,16 @@ def bounds_over(
 ) -> tuple[float, float]:
     """Bounds of the mean, which allow for examples that were not seen."""
     check_level(level, "crossed")
-    n, tail = len(influence), (1 - level) / 2
-    budget = -math.log(tail) if n < MANY else float(stdtrit(n - 1, tail)) ** 2 / 2
     values, counts = distinct(influence[None])
+    budget = _budget(len(influence), level)
     low, high = bounded_mean_bounds(values, counts, low=within[0], high=within[1], budget=budget)
     return float(low[0]), float(high[0])
+
+
+def _budget(n: int, level: float) -> float:
+    """What the bounds over n examples may differ from what was observed, in nats."""
+    tail = (1 - level) / 2
+    return -math.log(tail) if n < MANY else float(stdtrit(n - 1, tail)) ** 2 / 2
 
 
 def together(
@@ -221,11 +249,9 @@ def together(
     `both` is the squared error of seeds and examples together, which seeds have counted already.
     """
     value = float(values.mean())
-    over_seeds = repeated(values, level)
-    seeds = 0.0 if math.isnan(over_seeds.low) else over_seeds.high - over_seeds.value
-    counted = float(stdtrit(n - 1, (1 + level) / 2)) ** 2 * both
+    seeds, counted = _arms(values, n, level, both)
     sides = [max(side, 0.0) for side in (value - low, high - value)]
-    alone = [math.sqrt(max(side**2 - counted, 0.0)) if counted else side for side in sides]
+    alone = [_alone(side, counted) for side in sides]
     examples = sum(alone) / 2
     below, above = (
         max(math.hypot(seeds, own), side) for own, side in zip(alone, sides, strict=True)
@@ -240,6 +266,18 @@ def together(
     if seeds > examples:
         return replace(found, n=len(values), unit="seeds", lasting=examples / whole, remedy=remedy)
     return replace(found, lasting=seeds / whole, remedy=remedy)
+
+
+def _arms(values: Floats, n: int, level: float, both: float) -> tuple[float, float]:
+    """The arm of seeds, and what it counts already of the square of that of examples."""
+    over = repeated(values, level)
+    seeds = 0.0 if math.isnan(over.low) else over.high - over.value
+    return seeds, float(stdtrit(n - 1, (1 + level) / 2)) ** 2 * both
+
+
+def _alone(side: float, counted: float) -> float:
+    """The arm of examples without what seeds have counted."""
+    return math.sqrt(max(side**2 - counted, 0.0)) if counted else side
 
 
 def joint_freedom(few: tuple[float, float], many: tuple[float, float], level: float) -> float:

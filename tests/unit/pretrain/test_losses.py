@@ -49,11 +49,12 @@ def test_a_batch_can_be_learnt_by_heart(name: str) -> None:
     learner = torch.optim.AdamW([*body.parameters(), *judge.parameters()], lr=0.01)
     for _ in range(80):
         learner.zero_grad()
-        tiny_rows.run(judge, body, seen).outcome.loss.backward()
+        end = tiny_rows.run(judge, body, seen).outcome
+        if end.loss.item() < START[name] / 4 and end.correct / end.count > 0.9:
+            return
+        end.loss.backward()
         learner.step()
-    end = tiny_rows.run(judge, body, seen).outcome
-    assert end.loss.item() < START[name] / 4
-    assert end.correct / end.count > 0.9
+    pytest.fail(f"after 80 steps, the loss is {end.loss.item()}")
 
 
 @pytest.mark.parametrize("name", LOSSES)
