@@ -6,6 +6,7 @@ import pytest
 
 from changed import ROOT, SHARED, every_test, reached, reaching, tells
 
+STUDIES = "tests/unit/test_studies_are_tested.py"
 MASKS = "tests/unit/test_weight_masks.py"
 LAW = "tests/unit/test_import_laws.py"
 CLOZES = "tests/unit/test_clozes.py"
