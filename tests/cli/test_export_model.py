@@ -147,8 +147,8 @@ def _batches() -> list[dict[str, torch.Tensor]]:
 @pytest.mark.parametrize(
     ("name", "layers"),
     [
-        # One export takes some seconds; this one is built least like the BERT of other tests.
-        ("albert", "num_hidden_layers"),
+        # One export takes some seconds; that of a BERT is looked at in other tests.
+        pytest.param("albert", "num_hidden_layers", marks=pytest.mark.slow),
         pytest.param("mpnet", "num_hidden_layers", marks=pytest.mark.slow),
         pytest.param("roberta", "num_hidden_layers", marks=pytest.mark.slow),
         pytest.param("electra", "num_hidden_layers", marks=pytest.mark.slow),
