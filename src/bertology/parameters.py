@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, field, fields
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,22 @@ from bertology.errors import ParameterError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+KEEP_PARTS = "1GB"
+"""Measurements up to this size stay in a store, where the user does not say."""
+
+
+def size_of(text: str) -> int | None:
+    """The bytes that `all` (None: without end), `none` or a size such as 500MB stand for."""
+    if text in ("all", "none"):
+        return None if text == "all" else 0
+    units = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text)
+    if found is None or found[2].upper() not in units:
+        must = "be all, none or a size such as 500MB or 2GB"
+        raise ParameterError("keep_parts", "run", must, text)
+    return int(float(found[1]) * units[found[2].upper()])
 
 
 def parameter(default: Any, help: str, **limits: Any) -> Any:

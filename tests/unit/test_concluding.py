@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 import bertology as bt
 from bertology.cli.main import app
+from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
-from bertology.parameters import parameter
+from bertology.parameters import parameter, size_of
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
@@ -239,3 +240,42 @@ def test_a_record_that_cannot_be_read_is_made_anew(
         bt.run("toy-lengths", encoder, task=world.corpus, store=store, level=0.6 + len(text) / 1e5)
         assert attempts(diary) == 4
         assert store.measured.find(key_of(first)) is not None
+
+
+def test_a_model_is_not_loaded_where_only_judging_changed(
+    world: ToyWorld, store: Store, diary: Diary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the hash of its files it is known which model it is."""
+    asked = ("run", "toy-lengths", "--model", str(world.model), "--task", str(world.corpus))
+    cli(*asked, "--store", store.url)
+    load = Encoder.load
+    loaded = list[object]()
+
+    def noted(*given: Any, **options: Any) -> Encoder:
+        loaded.append(given)
+        return load(*given, **options)
+
+    monkeypatch.setattr(Encoder, "load", noted)
+    shown = cli(*asked, "--store", store.url, "--level", "0.9")
+    assert "level = 0.9" in shown
+    cli(*asked, "--store", store.url)
+    assert (loaded, attempts(diary)) == ([], 4)
+    cli(*asked, "--store", store.url, "--factor", "2")
+    assert (len(loaded), attempts(diary)) == (1, 8)
+    (record,) = (Path(store.url) / "models").iterdir()
+    record.unlink()
+    cli(*asked, "--store", store.url, "--level", "0.8")
+    assert (len(loaded), attempts(diary)) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("all", None), ("none", 0), ("7", 7), ("1.5 kB", 1500), ("2GB", 2 * 10**9), ("1tb", 10**12)],
+)
+def test_sizes(text: str, size: int | None) -> None:
+    assert size_of(text) == size
+
+
+def test_what_is_no_size_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"all, none or a size such as 500MB"):
+        size_of("much")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bertology.cli.typer_options import pairs_of
 from bertology.errors import ParameterError
 from bertology.model.loading.names import DEFAULT_MODEL
-from bertology.parameters import flag, parameter
+from bertology.parameters import KEEP_PARTS, flag, parameter
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -164,6 +164,12 @@ class EngineOptions:
         None, "Tokens in one batch. Fewer need less memory. If not given: chosen for the device.",
         minimum=1,
     )  # fmt: skip
+    keep_parts: str = parameter(
+        KEEP_PARTS,
+        "What was measured stays, so that bertology conclude needs no model: all, none, or "
+        "measurements of at most so many bytes, as 500MB.",
+        metavar="all|none|SIZE",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from bertology.errors import StoreError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
     from bertology.reproduce.plan import PlanStep, ReproductionOptions, StepPlan
+    from bertology.run.at_hand import ModelAtHand
     from bertology.run.session import Session
 
 
@@ -56,9 +56,11 @@ def reproduction_options(options: PlanOptions) -> ReproductionOptions:
     return ReproductionOptions(**{n: getattr(options, n) for n in names})
 
 
-def load_encoder(options: PlanOptions, where: str, head: str) -> Encoder:
-    """A model, as the options allow."""
-    return replace(options.model_source(), name=where).load(head)
+def model_at_hand(options: PlanOptions, session: Session, where: str, head: str) -> ModelAtHand:
+    """A model, loaded when it is needed and as the options allow."""
+    from bertology.run.at_hand import ModelAtHand
+
+    return ModelAtHand(replace(options.model_source(), name=where), head, session.store)
 
 
 def session_of(options: PlanOptions, to: Path) -> Session:
@@ -70,6 +72,7 @@ def session_of(options: PlanOptions, to: Path) -> Session:
         engine=options.engine,
         workers=options.workers,
         batch_tokens=options.batch_tokens,
+        keep_parts=options.keep_parts,
         command=command_line(),
     )
 

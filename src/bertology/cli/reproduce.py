@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from bertology.cli.plans import (
     PlanOptions,
     StepLog,
     check_folder,
-    load_encoder,
+    model_at_hand,
     reproduction_options,
     session_of,
     show_missing,
@@ -27,7 +27,8 @@ from bertology.errors import JobError
 from bertology.parameters import parameter
 
 if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
+    from collections.abc import Mapping
+
     from bertology.reproduce.report import ModelSummary, ReproductionReport
 
 
@@ -70,6 +71,7 @@ def reproduce(options: ReproduceOptions) -> None:
 
     Finished steps are stored. If the command is stopped, the same command continues.
     """
+    from bertology.model.shape import Shape
     from bertology.reproduce import PAPERS
     from bertology.reproduce.execute import PlanExecutor
     from bertology.reproduce.planner import plan_paper
@@ -77,22 +79,21 @@ def reproduce(options: ReproduceOptions) -> None:
 
     paper = PAPERS.get(options.paper)
     asked = reproduction_options(options)
-    encoder = load_encoder(options, asked.model, "base")
-    encoder.require_tokenizer()
-    plan = plan_paper(paper, asked, encoder.shape)
+    to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(asked.model)}")
+    session = session_of(options, to)
+    about = model_at_hand(options, session, asked.model, "base").about()
+    plan = plan_paper(paper, asked, Shape(**about["shape"]))
     show_missing(plan)
     if options.dry_run:
         show_plan(plan, asked.model, title=f"{paper.title}: the plan")
         return
-    to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(asked.model)}")
     check_folder(to)
-    session = session_of(options, to)
     say(f"{paper.title}: {len(plan.steps)} steps", style="bold")
     executor = PlanExecutor(
         asked.model,
         to,
         session,
-        load=lambda where, head: load_encoder(options, where, head),
+        load=lambda where, head: model_at_hand(options, session, where, head),
         log=StepLog(plan).log,
     )
     report = ReproductionReport(
@@ -100,7 +101,7 @@ def reproduce(options: ReproduceOptions) -> None:
         options=asked,
         plan=plan,
         done=executor.execute(plan),
-        model=_described(encoder),
+        model=_described(about),
         store=session.store.url,
     )
     _present(report, to)
@@ -109,12 +110,12 @@ def reproduce(options: ReproduceOptions) -> None:
         raise JobError(f"Failed: {failed}.", hint="The same command runs them again.")
 
 
-def _described(encoder: Encoder) -> ModelSummary:
+def _described(about: Mapping[str, Any]) -> ModelSummary:
     return {
-        "name": encoder.name,
-        "fingerprint": encoder.fingerprint,
-        "family": encoder.family.model_type,
-        "shape": asdict(encoder.shape),
+        "name": about["name"],
+        "fingerprint": about["fingerprint"],
+        "family": about["family"],
+        "shape": about["shape"],
     }
 
 

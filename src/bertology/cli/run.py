@@ -206,6 +206,7 @@ def _run(name: str, options: RunOptions, study: Study) -> None:
         workers=options.workers,
         force=options.force,
         batch_tokens=options.batch_tokens,
+        keep_parts=options.keep_parts,
         command=command_line(),
     )
     model = replace(options.model_source(), dtype=options.dtype, num_labels=options.num_labels)

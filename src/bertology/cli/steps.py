@@ -83,6 +83,7 @@ def steps(options: StepsOptions) -> None:
         workers=options.workers,
         force=options.force,
         batch_tokens=options.batch_tokens,
+        keep_parts=options.keep_parts,
         command=command_line(),
     )
     results = over_steps(

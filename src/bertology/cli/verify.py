@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from bertology.cli.plans import (
     PlanOptions,
     StepLog,
     check_folder,
-    load_encoder,
+    model_at_hand,
     reproduction_options,
     session_of,
     show_missing,
@@ -28,7 +28,6 @@ from bertology.errors import BertologyError, ParameterError
 from bertology.parameters import parameter
 
 if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
     from bertology.reproduce.judged import JudgedClaim
     from bertology.reproduce.plan import ReproductionOptions
     from bertology.reproduce.verify import (
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         Verification,
         VerificationPart,
     )
+    from bertology.run.session import Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +100,15 @@ def verify(options: VerifyOptions) -> None:
 
 def _verify(options: VerifyOptions) -> Verification | None:
     """The verification that was carried out; None after a dry run."""
+    from bertology.model.shape import Shape
     from bertology.reproduce.verify import Verification, choose_claims, plan_parts
 
     chosen = choose_claims(options.claims)
     _check_files(options)
-    asked, fine_tuned, encoder = _begin(options)
-    parts = plan_parts(chosen.claims, asked, encoder.shape)
+    to = Path(options.to or ".")
+    session = session_of(options, to)
+    asked, fine_tuned, about = _begin(options, session)
+    parts = plan_parts(chosen.claims, asked, Shape(**about["shape"]))
     _tell_choice(chosen, options.model, fine_tuned)
     for part in parts:
         show_missing(part.plan)
@@ -113,12 +116,11 @@ def _verify(options: VerifyOptions) -> Verification | None:
         for part in parts:
             show_plan(part.plan, asked.model, title=f"{part.title}: what the claims need")
         return None
-    to = Path(options.to or ".")
     check_folder(to)
     found = Verification(chosen, parts)
-    store = _carry_out(found, options, asked, fine_tuned)
+    store = _carry_out(found, options, asked, fine_tuned, session)
     _show_verdicts(found, options.model)
-    _write(found, options, _told(options.model, encoder, fine_tuned))
+    _write(found, options, _told(options.model, about, fine_tuned))
     say_next(*_next(found, shlex.quote(options.model), f"--store {shlex.quote(store)}"))
     return found
 
@@ -133,31 +135,33 @@ def _next(found: Verification, model: str, store: str) -> Iterator[str]:
         yield f"bertology report {model} {store}"
 
 
-def _begin(options: VerifyOptions) -> tuple[ReproductionOptions, FineTunedModel | None, Encoder]:
-    """The options of the plan, and the model before fine-tuning."""
+def _begin(
+    options: VerifyOptions, session: Session
+) -> tuple[ReproductionOptions, FineTunedModel | None, dict[str, Any]]:
+    """The options of the plan, and what is known of the model before fine-tuning."""
     from bertology.reproduce.verify import find_fine_tuned
 
     asked, fine_tuned = reproduction_options(options), find_fine_tuned(options.model)
     if fine_tuned is not None:
-        base = _base_of(fine_tuned, options)
+        base = _base_of(fine_tuned, options, session)
         if base is not None:
             if any(Path(task).name != Path(fine_tuned.task).name for task in asked.tasks):
                 must = f"be {fine_tuned.task}, the task that the model was fine-tuned on"
                 raise ParameterError("tasks", options.model, must, list(asked.tasks))
             return replace(asked, model=fine_tuned.base, tasks=(fine_tuned.task,)), fine_tuned, base
-    encoder = load_encoder(options, asked.model, "base")
-    encoder.require_tokenizer()
-    return asked, None, encoder
+    return asked, None, model_at_hand(options, session, asked.model, "base").about()
 
 
-def _base_of(fine_tuned: FineTunedModel, options: VerifyOptions) -> Encoder | None:
-    """The model before fine-tuning, if it is still what it was."""
+def _base_of(
+    fine_tuned: FineTunedModel, options: VerifyOptions, session: Session
+) -> dict[str, Any] | None:
+    """What is known of the model before fine-tuning, if it is still what it was."""
     try:
-        base = load_encoder(options, fine_tuned.base, "base")
+        base = model_at_hand(options, session, fine_tuned.base, "base").about()
     except BertologyError as error:
         why = error.problem
     else:
-        if base.fingerprint == fine_tuned.fingerprint:
+        if base["fingerprint"] == fine_tuned.fingerprint:
             return base
         why = f"{fine_tuned.base} has changed since then."
     warn(f"{options.model} is fine-tuned, but the model before fine-tuning is not here: {why}")
@@ -183,19 +187,19 @@ def _carry_out(
     options: VerifyOptions,
     asked: ReproductionOptions,
     fine_tuned: FineTunedModel | None,
+    session: Session,
 ) -> str:
     """Run the steps of all parts; returns the URL of the store."""
     from bertology.reproduce.execute import PlanExecutor
 
     to = Path(options.to or ".")
-    session = session_of(options, to)
     for part in found.parts:
         say(f"{part.title}: {_counted(part)}")
         executor = PlanExecutor(
             asked.model,
             to,
             session,
-            load=lambda where, head: load_encoder(options, where, head),
+            load=lambda where, head: model_at_hand(options, session, where, head),
             log=StepLog(part.plan).log,
             fine_tuned=part.given(fine_tuned),
         )
@@ -269,11 +273,10 @@ def _check_files(options: VerifyOptions) -> None:
         check_file(getattr(options, name), f"--{name}")
 
 
-def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> dict[str, object]:
+def _told(
+    model: str, about: dict[str, Any], fine_tuned: FineTunedModel | None
+) -> dict[str, object]:
     """The given model; for a fine-tuned classifier also the model before fine-tuning."""
-    from bertology.run.loading import describe_model
-
-    about = describe_model(encoder)
     if fine_tuned is None:
         return about
     return {"name": model, "task": fine_tuned.task, "tuned_from": about}

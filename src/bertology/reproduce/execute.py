@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertology.data.loading import load_corpus
 from bertology.errors import (
@@ -27,6 +27,8 @@ from bertology.reproduce.plan import (
     RunStudy,
     StepPlan,
 )
+from bertology.run.at_hand import ModelAtHand
+from bertology.run.loading import describe_model
 from bertology.studies import JOINS, STUDIES
 
 if TYPE_CHECKING:
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
     from bertology.run.progress import Progress
     from bertology.run.session import Session
+    from bertology.train.finetune import FinetuneSettings
     from bertology.train.history import Step as TrainingStep
     from bertology.train.records import TrainingRecord
+    from bertology.train.starts import Start
     from bertology.train.tuning import TuningJob
 
 CACHED, RUNNING, DONE, GIVEN = "cached", "running", "done", "given"
@@ -46,7 +50,7 @@ LogStep = Callable[[PlanStep, str, str], None]
 
 # Where a step lacks something, others may still work. Problems with the store end the run.
 _LEFT_OUT = (CapabilityError, DataError, MissingExtraError, ModelError, ParameterError)
-LoadEncoder = Callable[[str, str], "Encoder"]  # name or folder, head
+LoadModel = Callable[[str, str], "Encoder | ModelAtHand"]  # name or folder, head
 
 
 @dataclass
@@ -76,13 +80,13 @@ class PlanExecutor:
         folder: Path,
         session: Session,
         *,
-        load: LoadEncoder,
+        load: LoadModel,
         log: LogStep,
         fine_tuned: Mapping[str, Path] | None = None,
     ) -> None:
         self._model, self._folder, self._session = model, folder, session
         self._load, self._log, self._fine_tuned = load, log, fine_tuned or {}
-        self._encoders: dict[tuple[str, str], Encoder] = {}
+        self._models: dict[tuple[str, str], Encoder | ModelAtHand] = {}
         self._corpora: dict[tuple[str, str, int | None, str | None], Corpus] = {}
 
     def execute(self, plan: StepPlan) -> PlanResults:
@@ -145,10 +149,15 @@ class PlanExecutor:
             done.models[step.key] = read_record(given) or {}
             done.folders[step.key] = str(given.resolve())
             return GIVEN
-        job = self._tuning_job(step)
+        identity = self._tuning_identity(step)
         short = Path(self._model.rstrip("/")).name
         # A folder for each way of fine-tuning: models of other options stay apart.
-        place = self._folder / "models" / f"{step.data.name}-{job.identity[:8]}" / f"{short}-tuned"
+        place = self._folder / "models" / f"{step.data.name}-{identity[:8]}" / f"{short}-tuned"
+        if self._is_made(place, identity):  # the model before need not be loaded
+            done.models[step.key] = read_record(place) or {}
+            done.folders[step.key] = str(place.resolve())
+            return CACHED
+        job = self._tuning_job(step)
         watched = _WatchedProgress(self._session.progress, lambda: self._log(step, RUNNING, ""))
         try:
             record = make_tuned(place, job, progress=lambda s: watched.training(step.key, s))
@@ -158,34 +167,58 @@ class PlanExecutor:
         done.folders[step.key] = str(place.resolve())
         return DONE if watched.started else CACHED
 
-    def _tuning_job(self, step: FineTune) -> TuningJob:
+    @staticmethod
+    def _is_made(place: Path, identity: str) -> bool:
+        """Whether the model of a job is finished; what is begun or damaged, its job looks at."""
+        from bertology.train.checkpoint import read_record
+
+        try:
+            return (read_record(place) or {}).get("identity") == identity
+        except ModelError:
+            return False
+
+    def _tuning_identity(self, step: FineTune) -> str:
+        """The identity of the job, of what is known of the model."""
+        from bertology.train.tuning import tuning_identity
+
+        about = self._about(self._model, "base")
+        start, settings = self._tuning(step, about["shape"]["hidden"])
+        train, validation = self._train(step.data), self._corpus(step.data)
+        return tuning_identity(about["fingerprint"], train, validation, start, settings)
+
+    def _tuning(self, step: FineTune, hidden: int) -> tuple[Start, FinetuneSettings]:
         from bertology.train.finetune import FinetuneSettings
         from bertology.train.starts import default_rate, find_start
-        from bertology.train.tuning import TuningJob, check_apart
 
-        encoder, start = self._encoder(self._model, "base"), find_start("pretrained")
-        train, validation = self._train(step.data), self._corpus(step.data)
-        check_apart(train, validation)
-        rate = step.learning_rate or default_rate(start, encoder.shape.hidden)
-        settings = FinetuneSettings(
+        start = find_start("pretrained")
+        rate = step.learning_rate or default_rate(start, hidden)
+        return start, FinetuneSettings(
             epochs=step.epochs, batch_size=step.batch_size, learning_rate=rate, seed=step.seed
         )
-        return TuningJob(encoder, train, validation, start, settings)
+
+    def _tuning_job(self, step: FineTune) -> TuningJob:
+        from bertology.train.tuning import TuningJob, check_apart
+
+        model = self._at_hand(self._model, "base")
+        encoder: Encoder = model.encoder() if isinstance(model, ModelAtHand) else model
+        train, validation = self._train(step.data), self._corpus(step.data)
+        check_apart(train, validation)
+        return TuningJob(encoder, train, validation, *self._tuning(step, encoder.shape.hidden))
 
     def _run_study(self, step: RunStudy, done: PlanResults) -> str:
         kind = STUDIES.get(step.study)
         head, where = kind.needs.head, self._model
         if step.fine_tuned_by is not None:
             where = done.folders[step.fine_tuned_by]
-        encoder, others = self._encoder(where, head), {}
+        model, others = self._at_hand(where, head), {}
         parameters = dict(step.parameters)
         if step.base_model_as is not None:
             parameters[step.base_model_as] = self._model
-            others[step.base_model_as] = self._encoder(self._model, head)
+            others[step.base_model_as] = self._at_hand(self._model, head)
         watched = _WatchedProgress(self._session.progress, lambda: self._log(step, RUNNING, ""))
         session = replace(self._session, progress=watched)
         done.results[step.key] = session.run(
-            step.study, kind(**parameters), encoder, self._corpus(step.data), others=others
+            step.study, kind(**parameters), model, self._corpus(step.data), others=others
         )
         return DONE if watched.started else CACHED
 
@@ -219,14 +252,18 @@ class PlanExecutor:
 
     # Models and data ---------------------------------------------------------------------------
 
-    def _encoder(self, where: str, head: str) -> Encoder:
-        if (where, head) not in self._encoders:
+    def _at_hand(self, where: str, head: str) -> Encoder | ModelAtHand:
+        if (where, head) not in self._models:
             # The model itself stays in memory; of the fine-tuned ones, only the one in use.
-            stale = [k for k in self._encoders if k[0] not in (where, self._model)]
+            stale = [k for k in self._models if k[0] not in (where, self._model)]
             for key in stale:
-                del self._encoders[key]
-            self._encoders[where, head] = self._load(where, head)
-        return self._encoders[where, head]
+                del self._models[key]
+            self._models[where, head] = self._load(where, head)
+        return self._models[where, head]
+
+    def _about(self, where: str, head: str) -> dict[str, Any]:
+        model = self._at_hand(where, head)
+        return model.about() if isinstance(model, ModelAtHand) else describe_model(model)
 
     def _corpus(self, data: Data) -> Corpus:
         return self._loaded(data, data.split, data.limit)

@@ -5,6 +5,7 @@
                              arrays.nc          the labelled arrays
                              figures/<name>.svg drawn from the data, by the code in drawn-by
     <url>/measured/<key>/<part>.nc              what was measured; see `results/measured.py`
+    <url>/models/<key>.json                     fingerprints of models, by the hash of their files
     <url>/states/<key>/<block>.safetensors      states of words (`annotated.states`); local only
 
 `result.json` is written after the data it lists: a folder without it is unfinished and is not
@@ -63,8 +64,8 @@ _log = logging.getLogger(__name__)
 LATEST = "latest"  # in place of an identity: the newest result
 _IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
 # Folders beside those of studies.
-_STATES, _TRAINED = "states", "trained"
-_OTHERS = {FOLDER, "unfinished", _STATES, _TRAINED}  # unfinished: of earlier releases
+_STATES, _TRAINED, _MODELS = "states", "trained", "models"
+_OTHERS = {FOLDER, "unfinished", _STATES, _TRAINED, _MODELS}  # unfinished: of earlier releases
 _DRAWN_BY = "figures/drawn-by"  # the code that drew the figures beside it
 
 
@@ -183,6 +184,24 @@ class Store:
     def folder(self, of: Provenance | str) -> str:
         """The address of a result's folder, for messages and for other programs."""
         return f"{self.url.rstrip('/')}/{self._find(of)}"
+
+    # Models that were loaded
+
+    def remember_model(self, key: str, about: Mapping[str, object]) -> None:
+        """Keep what is known of a model, by the hash of its files; a read-only store does not."""
+        try:
+            self._files.write(f"{_MODELS}/{key}.json", json.dumps(about).encode())
+        except StoreError:
+            _log.debug("the store keeps no models")
+
+    def known_model(self, key: str) -> dict[str, Any] | None:
+        """What was kept of a model; None where there is nothing that can be read."""
+        path = f"{_MODELS}/{checked_name('model', key)}.json"
+        try:
+            found = json.loads(self._files.read(path))
+        except (OSError, StoreError, ValueError):
+            return None
+        return found if isinstance(found, dict) and "fingerprint" in found else None
 
     # Addresses
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.model.loading.names import DEFAULT_MODEL
-from bertology.parameters import following
+from bertology.parameters import KEEP_PARTS, following, size_of
 from bertology.quiet import hush
+from bertology.run.at_hand import ModelAtHand
 from bertology.run.engine import Engine
-from bertology.run.loading import LOADING, Data, ModelSource, notes_on, resolve_corpus
+from bertology.run.loading import LOADING, Data, ModelSource, resolve_corpus
 from bertology.run.local import LocalEngine, cores
 from bertology.run.others import separate_models
 from bertology.run.progress import Progress, choose_progress
@@ -48,6 +49,7 @@ def run(
     batch_tokens: int | None = None,
     force: bool = False,
     progress: bool | Progress | None = None,
+    keep_parts: str = KEEP_PARTS,
     **parameters: object,
 ) -> Result:
     """Run a study on a model and return its result; a stored result is not computed again.
@@ -73,6 +75,8 @@ def run(
         force: Compute again, even if the result is in the store.
         progress: Show a progress bar; by default on a terminal and in a notebook, and elsewhere
             a line every 30 seconds on standard error.
+        keep_parts: What was measured stays in the store: `"all"`, `"none"`, or measurements of at
+            most so many bytes, as `"500MB"`. What stays is concluded again without the model.
         **parameters: The study's own parameters; for one that names another model you may also
             give an encoder. And how a named `encoder` is loaded, as `bt.load` takes it: `device`,
             `dtype`, `num_labels`, `allow_pickle`, `trust_remote_code`.
@@ -106,6 +110,7 @@ def run(
         force=force,
         batch_tokens=batch_tokens,
         progress=progress,
+        keep_parts=keep_parts,
     )
     return run_study(name, made, session, model=model, corpus=chosen, others=others)
 
@@ -137,22 +142,19 @@ def run_study(
     *,
     model: Encoder | ModelSource,
     corpus: Corpus | None,
-    others: dict[str, Encoder] | None = None,
+    others: Mapping[str, Encoder] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Result:
-    """Load what the study needs, tell `notify` what limits the result, and run it.
+    """Run the study, and tell `notify` what limits the result; load only what must be measured.
 
     Without `notify` the notes are Python warnings.
     """
     check_corpus(name, study, corpus)  # before a model is loaded, which takes longer
-    encoder, loaded = model, others or {}
-    if isinstance(encoder, ModelSource):
-        encoder = encoder.load(study.needs.head)
-    for note in notes_on(study, encoder, corpus):
-        (notify or _warn)(note)
     if isinstance(model, ModelSource):
-        study, loaded = model.load_others(study, encoder, loaded)
-    return session.run(name, study, encoder, corpus, others=loaded)
+        asked: Encoder | ModelAtHand = ModelAtHand(model, study.needs.head, session.store)
+    else:
+        asked = model
+    return session.run(name, study, asked, corpus, others=others, notify=notify or _warn)
 
 
 def make_session(
@@ -163,6 +165,7 @@ def make_session(
     force: bool = False,
     batch_tokens: int | None = None,
     progress: bool | Progress | None = None,
+    keep_parts: str = KEEP_PARTS,
     command: str | None = None,
 ) -> Session:
     """A session from the options that `run` and the commands take; see `run` for each of them.
@@ -178,12 +181,13 @@ def make_session(
         force=force,
         batch_tokens=batch_tokens,
         cpus=max(1, cores() // max(1, workers)),
+        keep_parts=size_of(keep_parts),
         command=command,
     )
 
 
 def _warn(note: str) -> None:
-    warnings.warn(note, stacklevel=4)  # where the user called `run`
+    warnings.warn(note, stacklevel=5)  # where the user called `run`
 
 
 def resolve_study(

@@ -36,7 +36,7 @@ def find_before(
             continue
         if_known = f.metadata["before"] == "if known"
         try:
-            name, fingerprint = _recorded(study, f.name, encoder.name)
+            name, fingerprint = recorded_before(study, f.name, encoder.name)
         except ParameterError:
             if if_known:
                 continue
@@ -73,7 +73,7 @@ def find_before(
     return study, found
 
 
-def _recorded(study: Study, parameter: str, model: str) -> tuple[str, str]:
+def recorded_before(study: Study, parameter: str, model: str) -> tuple[str, str]:
     """Name and fingerprint of the model before, by the record of a fine-tuned one."""
     from bertology.train.checkpoint import RECORD, read_record
 

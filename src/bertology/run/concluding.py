@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from bertology.results.store import Store
     from bertology.studies.study import Question, Study
 
-KEEP_PARTS = 10**9
-"""Bytes: what was measured is kept if it is not larger, where the user does not say."""
-
 
 def conclude(
     store: Store,

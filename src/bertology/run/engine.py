@@ -77,6 +77,7 @@ class Inputs:
     corpus: Corpus | None
     store: Store
     others: Mapping[str, Encoder] = field(default_factory=dict)  # by the parameter that names each
+    notes: tuple[str, ...] = ()  # what limits the result
 
 
 @runtime_checkable

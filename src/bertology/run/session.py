@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from bertology.errors import (
     BertologyError,
     InterruptedRunError,
     JobError,
+    ParameterError,
 )
+from bertology.parameters import KEEP_PARTS, size_of
 from bertology.quiet import is_verbose
 from bertology.results.measured import Measurement, PartLostError, StoredPart, measurement_key
-from bertology.run.before import find_before
-from bertology.run.concluding import KEEP_PARTS, conclude
+from bertology.run.at_hand import ModelAtHand
+from bertology.run.before import find_before, recorded_before
+from bertology.run.concluding import conclude
 from bertology.run.engine import Engine, Inputs, JobOutcome, Status
-from bertology.run.loading import as_needed, describe_model
+from bertology.run.loading import as_needed, describe_model, notes_on
 from bertology.run.local import LocalEngine
 from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, ModelReference, Resources, StoreReference, target_of
@@ -41,6 +44,18 @@ _OVERHEAD = 1 << 30  # bytes for Python, torch and a batch, in addition to the w
 
 
 @dataclass(frozen=True)
+class _Found:
+    """A result that needed no model, and what was said of its model and corpus."""
+
+    result: Result
+    notes: tuple[str, ...]
+
+
+def _loaded(model: Encoder | ModelAtHand) -> Encoder:
+    return model.encoder() if isinstance(model, ModelAtHand) else model
+
+
+@dataclass(frozen=True)
 class Session:
     """How studies are run: the store for results, the engine, the progress bar.
 
@@ -54,28 +69,45 @@ class Session:
     force: bool = False
     batch_tokens: int | None = None  # in one batch; None: chosen for the study and the device
     cpus: int = 1  # for one job
-    keep_parts: int | None = KEEP_PARTS
+    keep_parts: int | None = size_of(KEEP_PARTS)
     command: str | None = None  # the command line that started the run, if there was one
 
     def run(
         self,
         name: str,
         study: Study,
-        encoder: Encoder,
+        model: Encoder | ModelAtHand,
         corpus: Corpus | None,
         *,
-        others: Mapping[str, Encoder] | None = None,
+        others: Mapping[str, Encoder | ModelAtHand] | None = None,
+        notify: Callable[[str], None] = lambda note: None,
     ) -> Result:
         """The result of `study`: from the store, or measured now and then stored.
 
-        `others` are the models that the study's parameters name; those not given are loaded.
+        `others` are the models that the study's parameters name; those not given are loaded. A
+        model at hand is loaded only if something must be measured. `notify` hears what limits the
+        result.
         """
+        given = others or {}
+        if isinstance(model, ModelAtHand):
+            found = None if self.force else self._without_model(name, study, model, corpus, given)
+            if found is not None:
+                for note in found.notes:
+                    notify(note)
+                return found.result
+        encoder = _loaded(model)
+        models = {parameter: _loaded(other) for parameter, other in given.items()}
+        if isinstance(model, ModelAtHand):
+            study, models = model.source.load_others(study, encoder, models)
         check_needs(name, study, encoder, corpus)
+        notes = list(notes_on(study, encoder, corpus))
+        for note in notes:
+            notify(note)
         encoder = as_needed(study, encoder)
-        study, known = find_before(study, encoder, others or {})
-        found = resolve_others(study, encoder, known).items()
-        others = {parameter: as_needed(study, other) for parameter, other in found}
-        inputs = Inputs(encoder, corpus, self.store, others)
+        study, known = find_before(study, encoder, models)
+        resolved = resolve_others(study, encoder, known).items()
+        used = {parameter: as_needed(study, other) for parameter, other in resolved}
+        inputs = Inputs(encoder, corpus, self.store, used, tuple(notes))
         check_others(name, study, encoder, inputs.others, corpus)
         provenance = self._provenance(name, study, inputs)
         if not self.force and self.store.has(provenance):
@@ -131,7 +163,76 @@ class Session:
         counts = text_counts(only, inputs.encoder, inputs.corpus)
         about = replace(provenance, duration=spent, **counts)
         found = tuple(StoredPart(part, 0, "") for part in parts)
-        return measured.finish(Measurement(key, study.measured_version, parameters, about, found))
+        return measured.finish(
+            Measurement(key, study.measured_version, parameters, about, found, notes=inputs.notes)
+        )
+
+    def _without_model(
+        self,
+        name: str,
+        study: Study,
+        model: ModelAtHand,
+        corpus: Corpus | None,
+        others: Mapping[str, Encoder | ModelAtHand],
+    ) -> _Found | None:
+        """The result that is stored, or concluded from what is; None if a model must be loaded."""
+        about, named = model.known(), self._others_known(study, model, others)
+        if about is None or named is None:
+            return None
+        study, known = named
+        provenance = self._provenance_of(name, study, about, known, corpus)
+        parameters = study.measuring_parameters
+        key = measurement_key(study.measured_version, parameters, provenance)
+        record = self.store.measured.find(key)
+        if record is None:
+            return None  # from before measurements were kept, or nothing is measured
+        if provenance.corpus is not None and "labels" in (record.provenance.corpus or {}):
+            labels = (record.provenance.corpus or {})["labels"]
+            provenance = replace(provenance, corpus={**provenance.corpus, "labels": labels})
+        if self.store.has(provenance):
+            return _Found(self.store.load(provenance, study.result_type), record.notes)
+        parts = [part.name for part in record.parts]
+        if not record.kept or len(self.store.measured.sound_parts(key, parts)) < len(parts):
+            return None
+        self.progress.start(name, 1)
+        try:
+            found = _Found(self._concluded(provenance, study, record), record.notes)
+            self.progress.advance(1)
+            return found
+        except PartLostError:
+            return None
+        finally:
+            self.progress.stop()
+
+    def _others_known(
+        self, study: Study, model: ModelAtHand, given: Mapping[str, Encoder | ModelAtHand]
+    ) -> tuple[Study, dict[str, dict[str, Any]]] | None:
+        """The study with the model before named, and what is known of its other models."""
+        found: dict[str, dict[str, Any]] = {}
+        for f in fields(study):
+            if not f.metadata.get("model"):
+                continue
+            value = getattr(study, f.name)
+            name, before = str(value), f.metadata.get("before") and not value
+            if before and f.name not in given:
+                try:
+                    name, fingerprint = recorded_before(study, f.name, model.source.name)
+                except ParameterError:
+                    if f.metadata["before"] == "if known":
+                        continue
+                    return None
+            other = given.get(f.name) or (model.beside(name) if name else None)
+            if other is None:
+                continue
+            about = other.known() if isinstance(other, ModelAtHand) else describe_model(other)
+            if about is None:
+                return None
+            if before and f.name not in given:
+                if about["fingerprint"] != fingerprint:
+                    return None
+                study = replace(study, **{f.name: name})
+            found[f.name] = about
+        return study, found
 
     def _stored(self, provenance: Provenance, study: Study, inputs: Inputs) -> Result:
         result = self.store.load(provenance, study.result_type)
@@ -145,10 +246,25 @@ class Session:
         return result
 
     def _provenance(self, name: str, study: Study, inputs: Inputs) -> Provenance:
+        corpus, labels = inputs.corpus, None
+        if corpus is not None:
+            labels = label_match(study, inputs.encoder, corpus)
+        others = {name: describe_model(other) for name, other in inputs.others.items()}
+        about = describe_model(inputs.encoder)
+        return self._provenance_of(name, study, about, others, corpus, labels)
+
+    def _provenance_of(
+        self,
+        name: str,
+        study: Study,
+        model: dict[str, Any],
+        others: dict[str, dict[str, Any]],
+        corpus: Corpus | None,
+        labels: dict[str, object] | None = None,
+    ) -> Provenance:
         from bertology.results.provenance import Provenance
 
-        parameters, corpus = study.parameters, inputs.corpus
-        shown = None
+        parameters, shown = study.parameters, None
         if corpus is not None:
             shown = {
                 "name": corpus.name,
@@ -159,15 +275,15 @@ class Session:
             }
             if corpus.drawn_from is not None:
                 shown["drawn_from"] = corpus.drawn_from
-            if (labels := label_match(study, inputs.encoder, corpus)) is not None:
+            if labels is not None:
                 shown["labels"] = labels
         return Provenance(
             study=name,
             study_version=study.version,
             parameters=parameters,
-            model=describe_model(inputs.encoder),
+            model=model,
             corpus=shown,
-            others={name: describe_model(other) for name, other in inputs.others.items()},
+            others=others,
             ingredients=study.measuring().ingredients(corpus),
             seed=parameters.get("seed"),
             command=self.command,

@@ -59,17 +59,25 @@ class TuningJob:
     @property
     def identity(self) -> str:
         """A hash of the job; names, paths and devices are left out."""
-        asked = {
-            "model": self.encoder.fingerprint,
-            "train": self.train.fingerprint,
-            "validation": self.validation.fingerprint,
-            "start": self.start.name,
-            "settings": self.settings.as_record(),
-        }
-        ways = self.settings.ways
-        if more := {k: v for way in ways for k, v in way.ingredients(self.train).items()}:
-            asked["ingredients"] = more
-        return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+        model = self.encoder.fingerprint
+        return tuning_identity(model, self.train, self.validation, self.start, self.settings)
+
+
+def tuning_identity(
+    model: str, train: Corpus, validation: Corpus, start: Start, settings: FinetuneSettings
+) -> str:
+    """The identity of a `TuningJob`, of the model's fingerprint alone."""
+    asked = {
+        "model": model,
+        "train": train.fingerprint,
+        "validation": validation.fingerprint,
+        "start": start.name,
+        "settings": settings.as_record(),
+    }
+    ways = settings.ways
+    if more := {k: v for way in ways for k, v in way.ingredients(train).items()}:
+        asked["ingredients"] = more
+    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def check_apart(train: Corpus, validation: Corpus) -> None:
