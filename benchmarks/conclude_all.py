@@ -2,9 +2,9 @@
 
     python benchmarks/conclude_all.py
 
-reproduces Dark Secrets on the bundled model (its default setup), then runs `bertology conclude --all`
-and the same with `--level 0.9`, each in a process of its own that says whether
-torch was loaded: without it there is no forward pass. Concluded results must equal the first ones, table by table.
+reproduces Dark Secrets on the bundled model (its default setup), then runs `bertology conclude
+--all` and the same with `--level 0.9`, each in a process of its own that says whether torch was
+loaded: without it there is no forward pass. Concluded results must equal the first ones.
 With `--store FOLDER`, what was reproduced there before is taken.
 """
 

@@ -346,3 +346,38 @@ def test_a_store_travels_to_other_processes(store: Store) -> None:
     copy = pickle.loads(pickle.dumps(store))
     assert copy.has(result().identity)
     assert repr(copy) == f"Store({store.url!r})"
+
+
+@pytest.mark.usefixtures("drawn")
+def test_figures_are_drawn_again_by_other_code_or_of_other_data_only(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = list[str]()
+
+    def rendered(result: Result, name: str) -> bytes:
+        drawn.append(name)
+        return b"<svg/>"
+
+    monkeypatch.setattr("bertology.results.store.rendered", rendered)
+    first = result(kind=Drawn)
+    store.save(first)
+    once = len(drawn)
+    assert once
+    later = replace(first.provenance, created="2031-01-01", duration=9.0)
+    store.save(Drawn(later, first.tables, first.arrays))
+    assert len(drawn) == once
+    store.save(Drawn(later, {"effects": first.table() * 2}, first.arrays))
+    assert len(drawn) == 2 * once
+    monkeypatch.setattr("bertology.results.store.drawn_by", lambda kind: "other code")
+    store.save(Drawn(later, {"effects": first.table() * 2}, first.arrays))
+    assert len(drawn) == 3 * once
+
+
+def test_only_code_that_draws_makes_figures_stale() -> None:
+    from bertology.results import drawing_code
+    from bertology.studies.attention.cls_attention import ClsAttentionResult
+
+    seen = {*drawing_code._imported(ClsAttentionResult.__module__)}
+    assert any(name.startswith("bertology.report.") for name in seen)
+    assert not any(name.startswith(("bertology.model.", "bertology.run.")) for name in seen)
+    assert drawing_code.drawn_by(ClsAttentionResult) != drawing_code.drawn_by(Drawn)

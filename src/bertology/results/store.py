@@ -147,7 +147,7 @@ class Store:
         }
         text = json.dumps(record, indent=2, ensure_ascii=False)
         self._files.write(f"{folder}/result.json", text.encode())
-        self._draw(result, folder)
+        self._draw(result, folder, record)
         return result.identity
 
     def load(self, of: Provenance | str, result_type: type[Result] | None = None) -> Result:
@@ -158,7 +158,7 @@ class Store:
         kind = result_type or kind_of(provenance.study)
         tables = {e["name"]: self._table(folder, e) for e in record["tables"]}
         result = kind(provenance, tables, self._arrays(folder, record["arrays"]))
-        drawn_before(result, partial(self._figure, folder, kind))
+        drawn_before(result, partial(self._figure, folder, kind, record))
         return result
 
     def has(self, of: Provenance | str) -> bool:
@@ -286,12 +286,15 @@ class Store:
             raise damaged(f"{folder}/{entry['file']}", "it has other arrays than were written")
         return arrays
 
-    def _draw(self, result: Result, folder: str) -> None:
+    def _draw(self, result: Result, folder: str, record: Mapping[str, Any]) -> None:
         try:
             drawings = result.figures()
         except Exception as error:
             _log.warning("the figures of %s were not drawn: %s", folder, error)
             return
+        by, there = _drawn(type(result), record), set(self._files.names(f"{folder}/figures"))
+        if self._drawn_by(folder) == by and {f"{name}.svg" for name in drawings} <= there:
+            return  # drawn before, by the same code of the same data
         failed = False
         for name in drawings:
             try:
@@ -303,16 +306,36 @@ class Store:
                 failed = True
         # After all figures: some of an earlier drawing must not be shown as of this one.
         if drawings and not failed:
-            self._files.write(f"{folder}/{_DRAWN_BY}", drawn_by(type(result)).encode())
+            self._files.write(f"{folder}/{_DRAWN_BY}", by.encode())
 
-    def _figure(self, folder: str, kind: type[Result], name: str) -> bytes | None:
-        """A stored figure, if the same code would draw it now."""
+    def _drawn_by(self, folder: str) -> str | None:
         try:
-            if self._files.read(f"{folder}/{_DRAWN_BY}").decode() != drawn_by(kind):
+            return self._files.read(f"{folder}/{_DRAWN_BY}").decode()
+        except (OSError, StoreError, UnicodeDecodeError):
+            return None
+
+    def _figure(
+        self, folder: str, kind: type[Result], record: Mapping[str, Any], name: str
+    ) -> bytes | None:
+        """A stored figure, if the same code would draw it of the same data now."""
+        try:
+            if self._drawn_by(folder) != _drawn(kind, record):
                 return None
             return self._files.read(f"{folder}/figures/{checked_name('figure', name)}.svg")
         except (OSError, StoreError, UnicodeDecodeError):
             return None  # it is drawn from the data instead
+
+
+# Of a result's provenance, what no figure shows.
+_UNSEEN = ("versions", "created", "duration", "command", "measured")
+
+
+def _drawn(kind: type[Result], record: Mapping[str, Any]) -> str:
+    """The code that draws the figures of a result, and the data that they are drawn of."""
+    about = {k: v for k, v in record["provenance"].items() if k not in _UNSEEN}
+    files = [(e.get("name"), e["sha256"]) for e in (*record["tables"], record["arrays"])]
+    data = json.dumps([about, files], sort_keys=True)
+    return f"{drawn_by(kind)} {hashlib.sha256(data.encode()).hexdigest()[:16]}"
 
 
 def _reopen(url: str, options: dict[str, object]) -> Store:
