@@ -4,11 +4,11 @@
     >>> grammar.sentences(1000, seed=0)                         # annotated examples
     >>> grammar.corpus("grammar-entailment", split="train", constituent=False)
 
-The layers, each on those before it: `vocabulary` (tables), `lexicon` (paradigms and pools), `tree`
+The layers, each on those before it: `words.yaml` (tables), `lexicon` (paradigms and pools), `tree`
 (dependency trees and their chunks), `meaning` (entities and events), `phrases` and `clauses`
 (meanings put into words), `events` and `sentences` (meanings drawn at random), `paraphrase`,
 `entailment` and `minimal_pairs` (pairs with gold labels), `rows` (streams of what a corpus has),
-`corpora` (the table of all corpora, and the door). `facts`, `objects` and `senses` are lists and
+`corpora` (the table of all corpora, and the door). `facts`, `objects` and `senses` read
 tables of their own.
 
 Conventions: dependencies follow Universal Dependencies. SUBJECT is the word that the main finite

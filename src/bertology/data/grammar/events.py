@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from bertology.data.grammar.clauses import Relative
-from bertology.data.grammar.lexicon import LEXICON, Noun, Verb
+from bertology.data.grammar.lexicon import ABSOLUTE, LEXICON, UNIQUE, Noun, Verb
 from bertology.data.grammar.meaning import Adjunct, Entity, Event, Modifier
 from bertology.data.grammar.phrases import Prepositional
-from bertology.data.grammar.vocabulary import ABSOLUTE, UNIQUE
 
 # Drawing participants at random: who and what a sentence is about, and how they are mentioned.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
+from typing import Any
 
-from bertology.data.grammar import vocabulary
+import yaml
 
 _VOWELS = "aeiou"
 _SAYERS = {"Stating": "agent"}  # who says is an agent, who knows an experiencer
@@ -60,20 +62,25 @@ class Verb:
         return bool(self.objects) and "n" not in self.flags
 
 
-def _rows(table: str) -> Iterator[list[str]]:
-    for line in table.strip().replace("\n    ", " ").splitlines():
+def read_table(name: str) -> dict[str, Any]:
+    """A table of words that lies beside this module."""
+    text = files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return found
+
+
+WORDS = read_table("words")
+ABSOLUTE = frozenset(WORDS["absolute"].split())
+UNIQUE = frozenset(WORDS["unique"].split())
+
+
+def _rows(name: str) -> Iterator[list[str]]:
+    for line in WORDS[name].strip().replace("\n    ", " ").splitlines():
         yield [cell.strip() for cell in line.split("|")]
 
 
-def _lists(table: str) -> dict[str, list[str]]:
-    """`key: word word …` lines, continued where a line has no key of its own."""
-    found: dict[str, list[str]] = {}
-    key = ""
-    for line in table.strip().splitlines():
-        if not line.startswith(" "):
-            key, _, line = line.partition(":")
-        found.setdefault(key, []).extend(line.split())
-    return found
+def _lists(name: str) -> dict[str, list[str]]:
+    return {key: words.split() for key, words in WORDS[name].items()}
 
 
 def _sibilant(word: str) -> bool:
@@ -132,40 +139,36 @@ class Lexicon:
     """All words, with the pools that verbs and constructions draw from."""
 
     def __init__(self) -> None:
-        groups = {
-            sort: group for group, sorts in _lists(vocabulary.SORT_GROUPS).items() for sort in sorts
-        }
-        self._adjectives = _lists(vocabulary.ADJECTIVES)
-        self._predicates = _lists(vocabulary.PREDICATES)
-        self._manner = _lists(vocabulary.MANNER)
-        self.frequency = vocabulary.FREQUENCY.split()
-        self.times = _lists(vocabulary.TIMES)
-        self.causes = _lists(vocabulary.CAUSES)
+        groups = {sort: group for group, sorts in _lists("sort_groups").items() for sort in sorts}
+        self._adjectives = _lists("adjectives")
+        self._predicates = _lists("predicates")
+        self._manner = _lists("manner")
+        self.frequency = WORDS["frequency"].split()
+        self.times = _lists("times")
+        self.causes = _lists("causes")
         self.sorts: dict[str, list[Noun]] = {}
-        for sort, entries in _lists(vocabulary.NOUNS).items():
+        for sort, entries in _lists("nouns").items():
             self.sorts[sort] = [self._noun(e, sort, groups[sort]) for e in entries]
         self.nouns = {n.lemma: n for pool in self.sorts.values() for n in pool}
         self.names = [
             Noun(name, name, "name", gender, proper=True)
-            for gender, names in _lists(vocabulary.PERSON_NAMES).items()
+            for gender, names in _lists("person_names").items()
             for name in names
         ]
         self.locative = {
             place: preposition
-            for preposition, places in _lists(vocabulary.LOCATIVES).items()
+            for preposition, places in _lists("locatives").items()
             for place in places
         }
         self._read_verbs()
-        self.noun_synonyms = _synonyms(vocabulary.NOUN_SYNONYMS)
-        self.verb_synonyms = _synonyms(vocabulary.VERB_SYNONYMS)
-        self.modifier_synonyms = _synonyms(
-            vocabulary.ADJECTIVE_SYNONYMS, vocabulary.ADVERB_SYNONYMS
-        )
+        self.noun_synonyms = _synonyms(WORDS["noun_synonyms"])
+        self.verb_synonyms = _synonyms(WORDS["verb_synonyms"])
+        self.modifier_synonyms = _synonyms(WORDS["adjective_synonyms"], WORDS["adverb_synonyms"])
 
     def _read_verbs(self) -> None:
-        self.transitive = [self._transitive(row) for row in _rows(vocabulary.TRANSITIVE)]
-        self.intransitive = [self._intransitive(row) for row in _rows(vocabulary.INTRANSITIVE)]
-        self.ditransitive = [self._ditransitive(row) for row in _rows(vocabulary.DITRANSITIVE)]
+        self.transitive = [self._transitive(row) for row in _rows("transitive")]
+        self.intransitive = [self._intransitive(row) for row in _rows("intransitive")]
+        self.ditransitive = [self._ditransitive(row) for row in _rows("ditransitive")]
         people = tuple(self.sorts["person"])
         self.complement = [
             Verb(
@@ -175,19 +178,19 @@ class Lexicon:
                 subjects=people,
                 flags=r[2],
             )
-            for r in _rows(vocabulary.COMPLEMENT)
+            for r in _rows("complement")
         ]
         self.control = [
             Verb(*_paradigm(r[0]), r[1], ("agent", "content"), subjects=people, flags=r[2])
-            for r in _rows(vocabulary.CONTROL)
+            for r in _rows("control")
         ]
         self.object_control = [
             Verb(*_paradigm(r[0]), r[1], ("agent", "recipient"), subjects=people, objects=people)
-            for r in _rows(vocabulary.OBJECT_CONTROL)
+            for r in _rows("object_control")
         ]
         self.surprise = [
             Verb(*_paradigm(r[0]), r[1], ("stimulus", "experiencer"), objects=people, flags="g")
-            for r in _rows(vocabulary.SURPRISE)
+            for r in _rows("surprise")
         ]
         self.motion = [
             Verb(
@@ -197,7 +200,7 @@ class Lexicon:
                 people,
                 manner=tuple(self._manner["motion"]),
             )
-            for forms in vocabulary.MOTION
+            for forms in WORDS["motion"].splitlines()
         ]
         self.be = Verb("be", "is", "was", "been", "being", "Being")
 
@@ -210,7 +213,7 @@ class Lexicon:
             plural or third_person(singular),
             sort,
             gender or ("" if human else "n"),
-            mass=sort in vocabulary.MASS_SORTS,
+            mass=sort in WORDS["mass_sorts"].split(),
             adjectives=tuple(self._adjectives[group]),
             predicates=tuple(self._predicates[group]),
         )
@@ -224,7 +227,7 @@ class Lexicon:
         return tuple(found.values())
 
     def _places(self, letters: str) -> tuple[Noun, ...]:
-        scenes = _lists(vocabulary.SCENES)
+        scenes = _lists("scenes")
         return tuple(self.nouns[name] for letter in letters for name in scenes[letter])
 
     def _transitive(self, row: list[str]) -> Verb:
@@ -300,7 +303,7 @@ class Lexicon:
     @cached_property
     def professions(self) -> list[Noun]:
         """Nouns for what somebody is by trade."""
-        return [n for n in self.sorts["person"] if n.lemma not in vocabulary.UNEMPLOYED]
+        return [n for n in self.sorts["person"] if n.lemma not in WORDS["unemployed"].split()]
 
     @cached_property
     def believing(self) -> dict[str, Verb]:
@@ -320,7 +323,7 @@ class Lexicon:
     @cached_property
     def people_in_plural(self) -> tuple[Noun, ...]:
         """People of whom there may be several."""
-        return tuple(n for n in self.sorts["person"] if n.lemma not in vocabulary.UNIQUE)
+        return tuple(n for n in self.sorts["person"] if n.lemma not in UNIQUE)
 
     @cached_property
     def gendered(self) -> tuple[Noun, ...]:
@@ -330,7 +333,7 @@ class Lexicon:
     @cached_property
     def habits(self) -> list[Verb]:
         """What people may do day by day, in the present tense."""
-        alone = [v for v in self.intransitive if v.lemma in vocabulary.HABITS]
+        alone = [v for v in self.intransitive if v.lemma in WORDS["habits"].split()]
         return alone + [v for v in self.doings if v.progressive]
 
     @cached_property
@@ -359,7 +362,7 @@ class Lexicon:
         found.update(v.lemma for v in self._all_verbs())
         for table in (self._adjectives, self._predicates, self._manner, self.causes):
             found.update(w for members in table.values() for w in members)
-        found.update(self.frequency, vocabulary.FUNCTION_WORDS.split())
+        found.update(self.frequency, WORDS["function_words"].split())
         for entries in self.times.values():
             found.update(w for e in entries for w in e.partition(":")[2].split("_"))
         return frozenset(found)
