@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -145,12 +146,18 @@ def tokenizer(words: list[str], *, max_length: int = 64) -> Any:
     )
 
 
-def save_reader(folder: Path, *, layers: int = 2) -> Path:
-    """A tiny random BERT that reads as the bundled one does, in a folder."""
+@cache
+def bundled_tokens() -> Any:
+    """The tokenizer of the bundled model, which is loaded for it once."""
     from bertology.model.encoder import Encoder
     from bertology.model.loading.names import DEFAULT_MODEL
 
-    tokens = Encoder.load(DEFAULT_MODEL, device="cpu").tokenizer
+    return Encoder.load(DEFAULT_MODEL, device="cpu").tokenizer
+
+
+def save_reader(folder: Path, *, layers: int = 2) -> Path:
+    """A tiny random BERT that reads as the bundled one does, in a folder."""
+    tokens = bundled_tokens()
     torch.manual_seed(0)
     config = hf.BertConfig(
         vocab_size=len(tokens), hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,

@@ -12,7 +12,7 @@ import pytest
 import torch
 import transformers as hf
 
-import bertology as bt
+from tiny import bundled_tokens
 
 _GOOD = "warm clever funny moving lovely honest".split()
 _POOR = "dull slow silly empty tired noisy".split()
@@ -32,7 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def tiny(here: Path) -> Path:
     """A model called `tiny`, with the tokenizer of the bundled one."""
-    tokens = bt.load(device="cpu").tokenizer
+    tokens = bundled_tokens()
     torch.manual_seed(0)
     config = hf.BertConfig(
         vocab_size=len(tokens), hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
