@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import made_fragments as made
+import test_fragments as made
+
 from nulls import FAILS, HOLDS, Null, judged
 
 _ALL = (

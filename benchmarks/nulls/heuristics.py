@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import test_model_sizes as made_sizes
 
 import made_heuristics as made
-import made_sizes
 from bertology.studies.joins.model_sizes import ModelSizes
 from nulls import FAILS, HOLDS, Null, judged
 

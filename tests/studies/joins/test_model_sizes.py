@@ -12,15 +12,45 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import made_heuristics as made
 from bertology.cli.main import app
 from bertology.errors import DataError
+from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.stats import Estimate
 from bertology.stats.trends import among_others, slope_weights
 from bertology.studies.joins.model_sizes import NOT_LEARNT, TOO_FEW, ModelSizes
-from made_sizes import SIZES, of_models, rising
 from result_conformance import ResultConformance, claims_of
+
+SIZES = (1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000)
+_REST = tuple(name for name in made.AS_PUBLISHED if name != "vanilla")
+Habit = tuple[float, float, float, float]  # as in made_heuristics
+
+
+def of_models(
+    habits: Sequence[Habit], *, sizes: Sequence[int] = SIZES, draw: int = 0, **how: Any
+) -> list[Result]:
+    """One result for each habit, of as many models; all of them are asked the same pairs."""
+    corpus = {"name": "made-up", "fingerprint": "c"}
+    found = []
+    for at, (habit, size) in enumerate(zip(habits, sizes, strict=False)):
+        result = made.made_up({"vanilla": habit}, draw=1000 * draw + at, without=_REST, **how)
+        model = {
+            "name": f"model-{at}",
+            "fingerprint": f"f{at}",
+            "parameters": size,
+            "shape": {"layers": 2 + at, "hidden": 64},
+        }
+        about = Provenance("heuristics", 2, {"seeds": 3}, model, corpus, ingredients={"data": "d"})
+        found.append(replace(result, provenance=about))
+    return found
+
+
+def rising(step: float, models: int = len(SIZES)) -> list[Habit]:
+    """Each model says "entailed" of fewer pairs that are not, by `step`."""
+    return [(0.9, 0.6 - step * at, 0.1, 0.9) for at in range(models)]
+
 
 LARGER = "nuggets-generalisation.larger-models-generalise-better"
 THESE = "nuggets-generalisation.the-larger-of-these-models-do-better"
