@@ -219,7 +219,11 @@ def main() -> None:
     parser.add_argument("--since", default="main", help="a branch or commit (default: main)")
     given = parser.parse_args()
     named = [path.resolve().relative_to(ROOT).as_posix() for path in given.files]
-    print("\n".join(reaching(named or differing(given.since))))
+    try:
+        changed = named or differing(given.since)
+    except subprocess.CalledProcessError as error:
+        parser.error(f"git does not know what differs from {given.since!r}: {error.stderr.strip()}")
+    print("\n".join(reaching(changed)))
 
 
 if __name__ == "__main__":
