@@ -31,9 +31,9 @@ import xarray as xr
 from machine import describe
 from scipy.special import ndtri
 
+from bertology.stats.answer_flips import small_loss_p
 from bertology.stats.intervals import evidence_against_zero
 from bertology.stats.multiplicity import fewest_false
-from bertology.stats.small_losses import small_loss_p
 
 HEADS, MARGIN, ERROR = 144, 0.01, 0.025
 WAYS = ("before", "Rüger", "now")

@@ -18,7 +18,7 @@ import numpy as np
 from bertology.data.loading import load_corpus
 from bertology.data.words.links import Link, links_of
 from bertology.stats import mean_interval
-from bertology.stats.cross_fitting import cross_fitted
+from bertology.stats.best_of_many import cross_fitted
 
 RELATIONS = ("verb-subject", "verb-object")
 OFFSETS = [k for k in range(-10, 11) if k]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.stats.within_groups import share_difference_within
+from bertology.stats.recurrence import share_difference_within
 
 WORLDS, LAYER = 2000, np.repeat(np.arange(12), 12)
 KINDS = ("yes or no", "mixed shares", "mostly 0 or 1")

@@ -15,7 +15,7 @@ import planted_outliers
 from bertology.results.known_claims import judge
 from bertology.stats import Estimate
 from bertology.stats.emergence import emergence
-from bertology.stats.positions import in_most_rows, shared_positions
+from bertology.stats.over_draws import in_most_rows, shared_positions
 from bertology.studies.designs.parts import Gathered, gather
 from bertology.studies.geometry.outlier_dimensions import OutlierDimensions
 from bertology.studies.geometry.outlier_dimensions.questions import (

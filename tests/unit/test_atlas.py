@@ -19,7 +19,7 @@ import toy_atlas as toy
 from bertology.cli.report import _about as describe
 from bertology.errors import ResultNotFoundError, UnknownNameError
 from bertology.report.atlas.about import About, commands_of, read_about
-from bertology.report.atlas.chapters import _figure_title
+from bertology.report.atlas.chapters import _figure_title, table_piece
 from bertology.report.atlas.compare import (
     Side,
     compare_data,
@@ -32,7 +32,6 @@ from bertology.report.atlas.gathering import gather
 from bertology.report.atlas.naming import entries_of, portable_name, short_name
 from bertology.report.atlas.page import atlas_page
 from bertology.report.atlas.profiles import profiles_piece
-from bertology.report.atlas.tables import table_piece
 from bertology.report.intervals import with_intervals
 from bertology.report.latex import as_latex
 from bertology.report.slim import as_address, slim

@@ -16,7 +16,7 @@ from bertology.errors import ResultNotFoundError
 from bertology.report.atlas.about import About, read_about
 from bertology.report.atlas.compare import Side, two_models
 from bertology.report.atlas.gathering import gather
-from bertology.report.atlas.layer_pairs import layer_pairs
+from bertology.report.atlas.maps import layer_pairs
 from bertology.report.atlas.page import atlas_page
 from bertology.results import result as result_module
 from bertology.results.measures import LayerGrid

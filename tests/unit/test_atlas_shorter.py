@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import toy_atlas as toy
 from bertology.report import drawings
 from bertology.report.atlas.about import About
-from bertology.report.atlas.first_lines import first_entries, in_short
+from bertology.report.atlas.claims import first_entries, in_short
 from bertology.report.atlas.gathering import gather
 from bertology.report.atlas.page import atlas_page
 from bertology.report.web import image

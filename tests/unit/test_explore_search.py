@@ -14,7 +14,7 @@ from bertology.data.corpus import Example, Field
 from bertology.data.words.token_pairs import has_tree
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.map_scores import attention_along, attention_beyond_position
-from bertology.server.relations import AnnotatedText, tagged
+from bertology.server.searching import AnnotatedText, tagged
 from explorer import answer, asking, encoder_of, maps_of, view_of
 
 TEXT = "The dog chased the keys, it is here."

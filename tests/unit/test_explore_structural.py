@@ -22,7 +22,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.server.explore import explore_app
-from bertology.server.structural_trees import StructuralTrees, find_probe
+from bertology.server.trees import StructuralTrees, find_probe
 from browser import Browser, find_browser
 from explorer import answer, asking, served, view_of
 from pages import idle, keep, pick, text

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.report import drawings, figures
-from bertology.report.figures.steps import step_curve
+from bertology.report.figures.over_runs import step_curve
 from bertology.report.slim import slim
 from bertology.results import Provenance, Result
 from bertology.results.drawing import WIDTHS, Drawing

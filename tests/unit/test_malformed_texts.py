@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bertology.data.corpus import Example
 from bertology.data.words.classes import TokenClass
 from bertology.data.words.malformed import DRAWN, KINDS, Sentence, broken, role_spans
-from bertology.stats.kept_answers import kept_answers
+from bertology.stats.answer_flips import kept_answers
 
 TEXT = "The old cat, who sleeps, saw a bird in the garden."
 

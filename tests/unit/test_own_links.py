@@ -16,7 +16,7 @@ from bertology.data.words.links import check_relation, links_of
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.provenance import Provenance
-from bertology.stats.leading import leading
+from bertology.stats.best_of_many import leading
 from bertology.studies.attention.relation_heads import RelationHeads, RelationHeadsResult
 from printed import commands, printed, run
 

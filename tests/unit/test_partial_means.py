@@ -7,8 +7,8 @@ import pytest
 
 from bertology.errors import DataError
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
+from bertology.stats.multiplicity import RowBlocks
 from bertology.stats.partial_means import partial_means
-from bertology.stats.row_blocks import RowBlocks
 
 
 def test_a_few_equal_values_are_not_sure() -> None:

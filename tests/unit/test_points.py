@@ -15,9 +15,9 @@ import pytest
 import toy_atlas as toy
 from bertology.errors import ParameterError
 from bertology.report.atlas.about import read_about
+from bertology.report.atlas.chapters import table_data
 from bertology.report.atlas.gathering import gather
 from bertology.report.atlas.page import atlas_page
-from bertology.report.atlas.tables import table_data
 from bertology.report.drawings import planes
 from bertology.report.figures.points import POINT_COLOURS, PointPanel, point_planes
 from bertology.results import result as result_module

@@ -17,8 +17,7 @@ from bertology.errors import (
     UnknownNameError,
 )
 from bertology.model.shape import Shape
-from bertology.reproduce import PAPERS, data_at_hand
-from bertology.reproduce.data_at_hand import is_made
+from bertology.reproduce import PAPERS, planner
 from bertology.reproduce.plan import (
     Combine,
     Data,
@@ -27,7 +26,7 @@ from bertology.reproduce.plan import (
     RunStudy,
     StepPlan,
 )
-from bertology.reproduce.planner import plan_paper
+from bertology.reproduce.planner import is_made, plan_paper
 from bertology.results.known_claims import load_claims
 from bertology.studies import JOINS, STUDIES
 
@@ -212,8 +211,8 @@ def test_samples_stand_in_and_are_called_so(monkeypatch: pytest.MonkeyPatch) -> 
             raise DataError("no such file")
         return load_corpus("grammar-paraphrase", limit=2)
 
-    monkeypatch.setattr(data_at_hand, "load_corpus", load)
-    found = data_at_hand.find_task("qnli")
+    monkeypatch.setattr(planner, "load_corpus", load)
+    found = planner.find_task("qnli")
     assert isinstance(found, Data)
     assert (found.train_split, found.split) == ("train_sample", "validation")
     assert found.title == "qnli (sample)"

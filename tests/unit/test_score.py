@@ -16,7 +16,7 @@ from bertology.cli.option_groups import data_words
 from bertology.errors import CapabilityError
 from bertology.metrics import find_metric
 from bertology.model.encoder import Encoder
-from bertology.stats.score_interval import score_interval
+from bertology.stats.paired import score_interval
 from bertology.train import speed
 from bertology.train.score import score_model
 

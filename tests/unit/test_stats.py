@@ -26,8 +26,8 @@ from bertology.stats import (
     percentile_interval,
     rank_correlation,
 )
+from bertology.stats.multiplicity import RowBlocks
 from bertology.stats.paired import influences, simultaneous
-from bertology.stats.row_blocks import RowBlocks
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 

@@ -8,8 +8,7 @@ from sklearn.manifold import MDS
 
 from bertology.errors import DataError
 from bertology.stats.contrasts import difference_within
-from bertology.stats.nearness import nearer_within
-from bertology.stats.plane import in_the_plane
+from bertology.stats.distances import in_the_plane, nearer_within
 
 
 def distances(places: np.ndarray) -> np.ndarray:

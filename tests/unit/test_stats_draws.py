@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bertology.stats.over_draws import enough_draws, fewest_draws, jackknifed, over_draws
-from bertology.stats.positions import in_most_rows, shared_positions
+from bertology.stats.over_draws import (
+    enough_draws,
+    fewest_draws,
+    in_most_rows,
+    jackknifed,
+    over_draws,
+    shared_positions,
+)
 
 
 def test_one_more_draw_beats_twenty_in_less_than_five_per_cent() -> None:

@@ -12,10 +12,9 @@ from bertology.errors import DataError
 from bertology.metrics import METRICS
 from bertology.results.comparison import beats_constant_answer, extreme, share_of_harmless
 from bertology.stats import Estimate, paired_bootstrap
-from bertology.stats.answer_flips import flip_tests, mcnemar
+from bertology.stats.answer_flips import flip_tests, mcnemar, small_loss_p
 from bertology.stats.multiplicity import fewest_false
 from bertology.stats.paired import balances
-from bertology.stats.small_losses import small_loss_p
 
 
 def test_one_mcnemar_test_is_scipys() -> None:

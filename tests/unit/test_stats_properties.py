@@ -16,9 +16,8 @@ from scipy import stats as scipy_stats
 
 from bertology.stats import bounded_mean_bounds, mean_interval, mean_intervals, rank_correlation
 from bertology.stats.agreement import cohens_kappa, krippendorffs_alpha
+from bertology.stats.best_of_many import cross_fitted, largest_of, smallest_of
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
-from bertology.stats.cross_fitting import cross_fitted
-from bertology.stats.extremes import largest_of, smallest_of
 from bertology.stats.intervals import distinct, evidence_against_zero
 from bertology.stats.least_means import least_means
 from bertology.stats.multiplicity import max_statistics, step_down

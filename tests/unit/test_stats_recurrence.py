@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom, spearmanr, ttest_ind
 
-from bertology.stats.recurrence import recurs, runs_needed, surely_often
-from bertology.stats.within_groups import rank_association_within, share_difference_within
+from bertology.stats.recurrence import (
+    rank_association_within,
+    recurs,
+    runs_needed,
+    share_difference_within,
+    surely_often,
+)
 
 
 def test_the_p_value_is_that_of_the_largest_of_random_draws() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bertology.report.atlas.tables import table_piece
+from bertology.report.atlas.chapters import table_piece
 from bertology.report.intervals import with_intervals
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
 from bertology.results.number_text import interval_text

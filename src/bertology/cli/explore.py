@@ -80,7 +80,7 @@ def explore(options: ExploreOptions) -> None:
 
     check_extra("bertology explore")
     from bertology.server.explore import explore_app
-    from bertology.server.structural_trees import find_probe
+    from bertology.server.trees import find_probe
 
     if options.annotate is None and options.annotator is not None:
         raise BertologyError(

@@ -85,7 +85,7 @@ class Reply:
 
     def plot(self) -> Figure:
         """The best words of each layer, coloured by what the layer gives them."""
-        from bertology.report.figures.words import word_grid
+        from bertology.report.figures.decoded import word_grid
 
         many = len(self.best) > 1
         how = {"logit": "logit lens", "affine": "affine lens"}.get(self.lens or "", "")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.plain_files import local_path
 from bertology.reproduce import PAPERS
-from bertology.reproduce.data_at_hand import BUNDLED_TASKS, find_tasks
 from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.judged import JudgedClaim, count_outcomes, judge_claims, results_by_data
 from bertology.reproduce.plan import (
@@ -23,7 +22,7 @@ from bertology.reproduce.plan import (
     RunStudy,
     StepPlan,
 )
-from bertology.reproduce.planner import plan_paper
+from bertology.reproduce.planner import BUNDLED_TASKS, find_tasks, plan_paper
 from bertology.results.claims import Claim
 from bertology.results.known_claims import claims_by_id, find_claims, load_claims
 from bertology.results.verdict_view import reason_text

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
+from bertology.stats.answer_flips import small_loss_p
 from bertology.stats.intervals import distinct, evidence_against_zero
 from bertology.stats.multiplicity import fewest_false
-from bertology.stats.small_losses import small_loss_p
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -32,9 +32,8 @@ from bertology.server.reading import ModelReader
 from bertology.server.searching import Searching
 from bertology.server.shown import Shown
 from bertology.server.static_files import SHARED, STATIC
-from bertology.server.structural_trees import StructuralTrees
 from bertology.server.task_examples import TaskExamples, first_examples
-from bertology.server.trees import answer_tree
+from bertology.server.trees import StructuralTrees, answer_tree
 from bertology.server.views import (
     AttributionQuestion,
     ContextsQuestion,

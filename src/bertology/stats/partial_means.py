@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri_exp, stdtr, stdtrit
 
 from bertology.errors import DataError
-from bertology.stats.extremes import Extreme, largest_of, smallest_of
+from bertology.stats.best_of_many import Extreme, largest_of, smallest_of
 from bertology.stats.intervals import (
     Estimate,
     bounded_mean_bounds,
@@ -35,8 +35,7 @@ from bertology.stats.intervals import (
     distinct,
     evidence_against_zero,
 )
-from bertology.stats.multiplicity import max_statistics, step_down
-from bertology.stats.row_blocks import RowBlocks, in_blocks
+from bertology.stats.multiplicity import RowBlocks, in_blocks, max_statistics, step_down
 
 Floats = NDArray[np.float64]
 

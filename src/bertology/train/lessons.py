@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.data.corpus import Corpus, Task
-from bertology.stats.class_weights import balanced_accuracy
+from bertology.stats.balanced import balanced_accuracy
 from bertology.train.evaluate import predict
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.history import Step

@@ -22,8 +22,7 @@ from bertology.model.weight_masks import WeightMask, survival, weights_held_at_z
 from bertology.results.comparison import beats_constant_answer
 from bertology.results.provenance import library_versions
 from bertology.stats.intervals import Estimate
-from bertology.stats.paired import paired_bootstrap
-from bertology.stats.score_interval import score_interval
+from bertology.stats.paired import paired_bootstrap, score_interval
 from bertology.train.answers import Answers, answer, encode_for
 from bertology.train.checkpoint import (
     SCHEMA,

@@ -10,7 +10,7 @@ from bertology.data.corpus import Corpus
 from bertology.metrics import find_metric
 from bertology.results.comparison import against_constant_answer
 from bertology.stats.intervals import Estimate
-from bertology.stats.score_interval import score_interval
+from bertology.stats.paired import score_interval
 from bertology.train.answers import answer, encode_for, match_of
 from bertology.train.encoded import task_of
 from bertology.train.evaluate import baseline

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.metrics import find_metric
 from bertology.stats import Estimate, repeated
-from bertology.stats.score_interval import score_interval
+from bertology.stats.paired import score_interval
 from bertology.train.records import TrainingRecord
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from bertology.errors import (
 from bertology.model.encoder import Encoder
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.stats.class_weights import balanced_accuracy
+from bertology.stats.balanced import balanced_accuracy
 from bertology.studies.study import Context
 from bertology.studies.training.fragments import (
     NO_STEPS,

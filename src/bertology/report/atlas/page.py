@@ -10,18 +10,15 @@ from importlib.resources import files
 import numpy as np
 
 from bertology.report.atlas.about import Describe
-from bertology.report.atlas.chapters import chapters, table_key
-from bertology.report.atlas.claims import Judged, claims_piece, judged_on, tally
+from bertology.report.atlas.chapters import chapters, table_data, table_key
+from bertology.report.atlas.claims import Judged, claims_piece, in_short, judged_on, tally
 from bertology.report.atlas.compare import Side, compare_data, compare_piece, shared_measures
-from bertology.report.atlas.first_lines import in_short
 from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import MeasureRecord, head_measures
-from bertology.report.atlas.layer_pairs import layer_pairs, layer_pairs_piece
-from bertology.report.atlas.maps import example_maps, mean_maps
+from bertology.report.atlas.maps import example_maps, layer_pairs, layer_pairs_piece, mean_maps
 from bertology.report.atlas.naming import counted, in_words, portable_name, short_name
 from bertology.report.atlas.profiles import profiles_piece
 from bertology.report.atlas.side_by_side import LeftOut, lacking_piece, numbers_piece, side_by_side
-from bertology.report.atlas.tables import table_data
 from bertology.report.figures import TYPE_COLOURS
 from bertology.report.look import diverging, night, sequential
 from bertology.report.web import Html, anchor, element, facts, folded, items, joined, page, table

@@ -26,15 +26,15 @@ from bertology.report.figures.grids import (
     GridPanel,
     head_grid,
     head_grids,
+    layer_grids,
     marked_as,
     on_one_scale,
     row_grid,
     type_grid,
 )
 from bertology.report.figures.kinds import KindPanel, kind_grids, kind_plane
-from bertology.report.figures.layer_pairs import layer_grids
 from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
-from bertology.report.figures.points import PointPanel, point_planes
+from bertology.report.figures.points import PointPanel, point_planes, tree_plane
 from bertology.report.figures.surfaces import (
     LossLine,
     LossLines,
@@ -44,7 +44,6 @@ from bertology.report.figures.surfaces import (
     loss_surfaces,
 )
 from bertology.report.figures.trade_offs import Costs, trade_offs
-from bertology.report.figures.tree_plane import tree_plane
 
 __all__ = [
     "TYPE_COLOURS",

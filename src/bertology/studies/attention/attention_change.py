@@ -20,7 +20,7 @@ from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance, short_model
 from bertology.results.result import Result
 from bertology.stats import mean_interval
-from bertology.stats.row_blocks import RowBlocks
+from bertology.stats.multiplicity import RowBlocks
 from bertology.studies.designs.noise import NO_NOISE, NoiseControlled, last_layers
 from bertology.studies.designs.parts import gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table

@@ -18,8 +18,8 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate, bounded_mean_bounds
+from bertology.stats.best_of_many import picked_on_other_half
 from bertology.stats.contrasts import difference_within
-from bertology.stats.cross_fitting import picked_on_other_half
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds

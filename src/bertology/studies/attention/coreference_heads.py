@@ -25,7 +25,7 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.stats.row_blocks import RowBlocks
+from bertology.stats.multiplicity import RowBlocks
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.shares import best_of_other_half, per_item

@@ -24,8 +24,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.agreement import cohens_kappa
 from bertology.stats.contrasts import difference_of_halves
-from bertology.stats.nearness import nearer_within
-from bertology.stats.plane import in_the_plane
+from bertology.stats.distances import in_the_plane, nearer_within
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds

@@ -28,8 +28,7 @@ from bertology.results.measures import Measure, dashed
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate, mean_intervals
-from bertology.stats.extremes import Extreme, largest_of, smallest_of
-from bertology.stats.leading import leading
+from bertology.stats.best_of_many import Extreme, largest_of, leading, smallest_of
 from bertology.stats.least_means import LeastMeans, fewest_observations, least_means
 from bertology.studies.attention.attention_maps import whole_map
 from bertology.studies.designs.blocks import Blocks

@@ -21,10 +21,10 @@ from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance, short_model
 from bertology.results.result import Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval, mean_intervals
+from bertology.stats.best_of_many import largest_of
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
-from bertology.stats.extremes import largest_of
+from bertology.stats.multiplicity import RowBlocks
 from bertology.stats.partial_means import PartialMeans
-from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.noise import NO_NOISE, NoiseControlled, beyond_noise
 from bertology.studies.designs.parts import Gathered, gather, start_of

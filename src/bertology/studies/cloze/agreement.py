@@ -20,7 +20,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import Balanced, balanced_means, balanced_rows, balancing_weights
-from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.stats.best_of_many import picked_on_other_half
 from bertology.studies.cloze.shared import ClozeStudy, PairBlank, pair_blank, too_long
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn

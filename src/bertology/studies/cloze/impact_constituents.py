@@ -18,7 +18,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.stats.best_of_many import picked_on_other_half
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import gather, start_of
 from bertology.studies.designs.tables import labelled_table, with_bounds

@@ -23,9 +23,8 @@ from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.stats.answer_flips import flip_tests
-from bertology.stats.extremes import smallest_of
-from bertology.stats.kept_answers import kept_answers
+from bertology.stats.answer_flips import flip_tests, kept_answers
+from bertology.stats.best_of_many import smallest_of
 from bertology.studies.cloze.shared import pair_blank, too_long
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import in_order, start_of

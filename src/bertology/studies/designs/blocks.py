@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-    from bertology.stats.row_blocks import RowBlocks
+    from bertology.stats.multiplicity import RowBlocks
 
 
 @dataclass(frozen=True)

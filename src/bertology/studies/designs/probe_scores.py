@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from bertology.stats import Estimate
-from bertology.stats.cross_fitting import picked_on_other_half
-from bertology.stats.leading import leading
+from bertology.stats.best_of_many import leading, picked_on_other_half
 from bertology.stats.least_means import least_means
 from bertology.studies.designs.shares import per_item
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.stats.best_of_many import picked_on_other_half
 
 Floats = NDArray[np.float64]
 

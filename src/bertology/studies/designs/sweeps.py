@@ -26,8 +26,8 @@ from bertology.results.hundredths import in_hundredths
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.stats import paired_bootstrap
+from bertology.stats.multiplicity import RowBlocks
 from bertology.stats.paired import balances
-from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Blocks
 from bertology.studies.designs.parts import gather, start_of
 from bertology.studies.study import Context, Needs

@@ -23,8 +23,8 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.stats.extremes import largest_of
-from bertology.stats.row_blocks import RowBlocks
+from bertology.stats.best_of_many import largest_of
+from bertology.stats.multiplicity import RowBlocks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather, in_order, start_of
 from bertology.studies.designs.shares import best_of_other_half, per_item

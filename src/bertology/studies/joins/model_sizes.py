@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.report.figures import Dots
-from bertology.report.figures.sizes import size_lines
+from bertology.report.figures.over_runs import size_lines
 from bertology.results.answers import NOTHING_SURE, listed, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result

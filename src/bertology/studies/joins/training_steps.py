@@ -12,7 +12,7 @@ import numpy as np
 
 from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.parameters import parameter
-from bertology.report.figures.steps import step_curve, step_layers
+from bertology.report.figures.over_runs import step_curve, step_layers
 from bertology.results.answers import listed
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Tracked

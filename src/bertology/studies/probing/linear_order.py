@@ -20,7 +20,7 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.stats.best_of_many import picked_on_other_half
 from bertology.stats.paired import bootstrap_weights
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import among_copies, least_gain, rows_of_tasks

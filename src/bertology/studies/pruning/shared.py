@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bertology.errors import InterruptedRunError
 from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
-from bertology.report.figures.pruned import pruning_curve
+from bertology.report.figures.over_runs import pruning_curve
 from bertology.results.answers import NOTHING_SURE, percent, plain
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text

@@ -17,8 +17,7 @@ from bertology.model.compressed.quantised_maps import Quantised, QuantisedLinear
 from bertology.model.encoder import Encoder
 from bertology.results.comparison import beats_constant_answer
 from bertology.stats.intervals import Estimate
-from bertology.stats.paired import paired_bootstrap
-from bertology.stats.score_interval import score_interval
+from bertology.stats.paired import paired_bootstrap, score_interval
 from bertology.train.answers import Answers, answer, encode_for
 from bertology.train.encoded import task_of
 from bertology.train.speed import measure_batches

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.stats import Estimate
-from bertology.stats.extremes import largest_of
+from bertology.stats.best_of_many import largest_of
+from bertology.stats.multiplicity import RowBlocks
 from bertology.stats.partial_means import PartialMeans, means_with_tests, partial_means
-from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.attention.syntax_heads.link_counts import (
     ALL,
     FEWEST,

@@ -20,7 +20,7 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate, mean_interval
-from bertology.stats.cross_fitting import cross_fitted, picked_on_other_half
+from bertology.stats.best_of_many import cross_fitted, picked_on_other_half
 from bertology.stats.crossed import crossed_score
 from bertology.stats.least_means import least_means
 from bertology.studies.cloze.npi_licensing.paradigms import (

@@ -22,8 +22,7 @@ from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.stats.over_draws import fewest_draws
-from bertology.stats.positions import in_most_rows, shared_positions
+from bertology.stats.over_draws import fewest_draws, in_most_rows, shared_positions
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import labelled_table

@@ -16,8 +16,14 @@ from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate, holm
-from bertology.stats.recurrence import recurs, runs_needed, surely_often
-from bertology.stats.within_groups import FEWEST, rank_association_within, share_difference_within
+from bertology.stats.recurrence import (
+    FEWEST,
+    rank_association_within,
+    recurs,
+    runs_needed,
+    share_difference_within,
+    surely_often,
+)
 from bertology.studies.join import ResampledJoin
 from bertology.studies.joins.super_survivors.results import SuperSurvivorsResult
 

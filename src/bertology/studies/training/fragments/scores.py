@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.stats import Estimate
-from bertology.stats.class_weights import weights_by_class
+from bertology.stats.balanced import weights_by_class
 from bertology.stats.crossed import crossed_difference, crossed_score
 from bertology.studies.designs.scored_runs import least
 

@@ -394,7 +394,7 @@ def _runs(runs: HeuristicRuns) -> pd.DataFrame:
     """One row for each run."""
     import pandas as pd
 
-    from bertology.stats.class_weights import weights_by_class
+    from bertology.stats.balanced import weights_by_class
 
     weighed = {
         "score": runs.weights(),

@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.stats import Estimate
-from bertology.stats.class_weights import weights_by_class
+from bertology.stats.balanced import weights_by_class
 from bertology.stats.crossed import crossed_difference, crossed_score, joint_freedom
 from bertology.stats.repeated import repeated
 from bertology.studies.designs.trials import split_part

@@ -1,10 +1,4 @@
-"""Are members of a group nearer to each other than to what is like them in other groups?
-
-Distances between all pairs say little by themselves: in a random model deep layers attend broadly,
-broad maps are all near each other, and so heads of one layer are a quarter nearer to each other
-than to others (12 layers × 12 heads, spread of weights 0.3). So members are exchanged only with
-those that are alike in some property, and the groups are compared with what such exchanges give.
-"""
+"""Distances between things: are groups nearer within, and how the things lie in a plane."""
 
 from __future__ import annotations
 
@@ -13,6 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
+
+# Are members of a group nearer to each other than to what is like them in other groups?
+#
+# Distances between all pairs say little by themselves: in a random model deep layers attend
+# broadly, broad maps are all near each other, and so heads of one layer are a quarter nearer to
+# each other than to others (12 layers × 12 heads, spread of weights 0.3). So members are exchanged
+# only with those that are alike in some property, and the groups are compared with what such
+# exchanges give.
 
 Floats = NDArray[np.float64]
 _AT_ONCE = 64  # exchanges that are looked at together
@@ -78,3 +80,55 @@ def _within(distances: Floats, groups: NDArray[np.int64], count: int) -> Floats:
     near = np.einsum("kl,rlg->rkg", distances, member.astype(np.float64), optimize=True)
     found: Floats = np.einsum("rkg,rkg->r", near, member)
     return found
+
+
+# Things in a plane, as far apart there as their distances say: multidimensional scaling.
+
+_ROUNDS, _ENOUGH = 1000, 1e-7
+
+
+def in_the_plane(distances: ArrayLike) -> tuple[Floats, float]:
+    """Places (K, 2) and how badly they fit: Kruskal's stress, 0 to 1, where 0.1 is a fair fit.
+
+    Metric scaling by majorization (SMACOF; de Leeuw 1977) from the classical solution (Torgerson
+    1952), so nothing is drawn at random and the same distances give the same picture. The farthest
+    place on each axis is on its positive side.
+    """
+    d = np.asarray(distances, np.float64)
+    if d.ndim != 2 or d.shape[0] != d.shape[1] or not np.isfinite(d).all():
+        raise DataError(f"Distances of all pairs are needed, none of them NaN. Got {d.shape}.")
+    places, total = _classical(d), float((d**2).sum())
+    if total == 0:
+        return places, 0.0
+    now = _raw(places, d)
+    for _ in range(_ROUNDS):
+        apart = _apart(places)
+        ratio = np.divide(d, apart, out=np.zeros_like(d), where=apart > 0)
+        moved = (ratio.sum(1)[:, None] * places - ratio @ places) / len(d)
+        before, now, places = now, _raw(moved, d), moved
+        if before - now <= _ENOUGH * total:
+            break
+    _, axes = np.linalg.eigh(places.T @ places)  # the widest direction to the right
+    places = places @ axes[:, ::-1]
+    far = np.abs(places).argmax(axis=0)
+    signs = np.where(places[far, np.arange(2)] < 0, -1.0, 1.0)
+    return places * signs, float(np.sqrt(now / total))
+
+
+def _classical(d: Floats) -> Floats:
+    k = len(d)
+    centre = np.eye(k) - 1 / k
+    values, vectors = np.linalg.eigh(-centre @ (d**2) @ centre / 2)
+    found = np.zeros((k, 2))
+    for at in range(min(2, k)):
+        found[:, at] = vectors[:, -1 - at] * np.sqrt(max(values[-1 - at], 0.0))
+    return found
+
+
+def _apart(places: Floats) -> Floats:
+    found: Floats = np.sqrt(((places[:, None] - places) ** 2).sum(-1))
+    return found
+
+
+def _raw(places: Floats, d: Floats) -> float:
+    return float(((_apart(places) - d) ** 2).sum())
