@@ -4,8 +4,8 @@
 intervals may carry a claim.
 
 - did a change of the model change its answers? `answer_flips` (exact, all variants), `paired`
-- is a loss surely below a margin, and of how many heads? `small_losses` (exact), `multiplicity`
-- the best of many heads: `extremes`, `cross_fitting`, `leading` (surely better than the others?)
+- is a loss surely below a margin, and of how many heads? `answer_flips` (exact), `multiplicity`
+- the best of many heads: `best_of_many` (also: surely better than the others?)
 - are all of several means above a margin? `least_means`
 - means of skewed or sparse values: `partial_means`, `intervals`; over a few words: `skewed_means`
 - runs that differ in their seed: `repeated`; seeds and examples together: `crossed`

@@ -46,7 +46,7 @@ def best_of_other_half(
     """The best of candidates (N, C) on all examples, and the cross-fitted best's values (N,).
 
     `told`: the values (N, C) that are asked of the candidate with the most hits, if not these.
-    `together`: so many neighbours are in one half, see `stats.cross_fitting`.
+    `together`: so many neighbours are in one half, see `stats.best_of_many`.
     """
     present = np.where((items > 0)[:, None], hits, np.nan)
     picked = picked_on_other_half(present[:, None], together=together)
