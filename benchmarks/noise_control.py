@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import planted_links as planted
 import tiny
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome
+from bertology.results.rules import Outcome
 from bertology.stats import mean_interval
 from bertology.stats.partial_means import partial_means
 from bertology.studies.attention.attention_change import AttentionChange

@@ -13,8 +13,9 @@ import numpy as np
 from machine import describe
 from numpy.typing import NDArray
 
-from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
 from bertology.results.over_tasks import corrected, overall
+from bertology.results.rules import Outcome, Relation, Rule
+from bertology.results.verdicts import Claim, Published, Source, Verdict
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval, percentile_interval
 from bertology.stats.partial_means import partial_means
 

@@ -153,7 +153,7 @@ def anchor(text: str) -> str:
 def claims() -> str:
     """Every claim: source, what was published, how it is judged."""
     from bertology.results.known_claims import load_claims
-    from bertology.results.verdict_view import OURS
+    from bertology.results.verdicts import OURS
 
     joins = dict(built_in_joins())
     known = dict(built_in_studies()) | joins

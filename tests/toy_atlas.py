@@ -15,13 +15,14 @@ from matplotlib.figure import Figure
 import bertology.studies  # noqa: F401 - or its import would undo what the fixture sets
 from bertology.report.atlas import claims as claims_module
 from bertology.results import result as result_module
-from bertology.results.claims import Claim, Published, Relation, Rule, Source
 from bertology.results.drawing import Drawing
 from bertology.results.known_claims import judge
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Relation, Rule
 from bertology.results.store import Store
+from bertology.results.verdicts import Claim, Published, Source
 from bertology.stats import Estimate
 
 EVIL = '</script><img src="x" onerror=alert(1)> & co'

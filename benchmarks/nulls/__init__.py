@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertology.results.claims import Relation, Rule
 from bertology.results.known_claims import judge, load_claims
 from bertology.results.result import Result
+from bertology.results.rules import Relation, Rule
 from bertology.stats import Estimate
 
 # The tests make such worlds too: planted models, sentences, and runs that are made up.

@@ -18,7 +18,7 @@ from bertology.report.web import image
 from bertology.results import rendering
 from bertology.results.drawing import Drawing
 from bertology.results.drawing_code import drawn_by
-from bertology.results.rendering import render, rendered
+from bertology.results.rendering import render
 from bertology.results.store import Store
 from bertology.run.progress import ProgressLines
 from browser import Browser, find_browser
@@ -164,10 +164,10 @@ def test_a_stored_figure_is_shown_again_and_drawn_anew_when_the_code_changed(
     store.save(result)
     assert len(drawn) == 1
     stored = (Path(tmp_path) / result.provenance.key / "figures" / "heads.svg").read_bytes()
-    assert rendered(store.load(result.provenance), "heads") == stored
+    assert store.load(result.provenance).svg("heads") == stored
     assert len(drawn) == 1  # read back
     monkeypatch.setattr("bertology.results.store.drawn_by", lambda kind: "other code")
-    assert rendered(store.load(result.provenance), "heads") == stored
+    assert store.load(result.provenance).svg("heads") == stored
     assert len(drawn) == 2  # and drawn anew
     assert re.fullmatch(r"[0-9a-f]{16}", drawn_by(toy.Toy))
 

@@ -16,11 +16,11 @@ from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.reproduce.verify import choose_claims
 from bertology.results import claim_files
 from bertology.results.claim_files import parse_claims, read_all_claims
-from bertology.results.claims import Claim, Outcome, Relation, Rule, Tasks
 from bertology.results.evidence import evidence_array, read_evidence
 from bertology.results.formats import arrays_from_bytes, arrays_to_bytes
 from bertology.results.known_claims import claims_by_id, find_claims, judge, load_claims
-from bertology.results.verdict_list import Verdicts
+from bertology.results.rules import Outcome, Relation, Rule
+from bertology.results.verdicts import Claim, Tasks, Verdicts
 from bertology.stats import Estimate
 
 GOOD = """

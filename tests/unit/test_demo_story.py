@@ -17,8 +17,8 @@ from bertology.cli.demo import (
     sets_told,
     sink_told,
 )
-from bertology.results.claims import Outcome
 from bertology.results.measures import Measure
+from bertology.results.rules import Outcome
 
 LAYERS, HEADS = 3, 2
 

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
 from bertology.results.comparison import extreme, loss_columns
 from bertology.results.over_tasks import corrected, overall
+from bertology.results.rules import Outcome, Relation, Rule
+from bertology.results.verdicts import Claim, Published, Source, Verdict
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.paired import balances
 

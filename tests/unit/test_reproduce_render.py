@@ -30,12 +30,13 @@ from bertology.reproduce.render import page as page_module
 from bertology.reproduce.render.page import reproduction_page
 from bertology.reproduce.render.summary import as_json, as_markdown
 from bertology.reproduce.report import ReproductionReport
-from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source
 from bertology.results.drawing import Drawing
 from bertology.results.known_claims import judge
+from bertology.results.number_text import with_interval
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.results.verdict_view import with_interval
+from bertology.results.rules import Outcome, Relation, Rule
+from bertology.results.verdicts import Claim, Published, Source
 from bertology.stats import Estimate
 
 EVIL = '<script>alert("x")</script> & | co'

@@ -25,8 +25,8 @@ from bertology.reproduce.verify import (
     needed_steps,
     plan_parts,
 )
-from bertology.results.claims import Claim
 from bertology.results.known_claims import load_claims
+from bertology.results.verdicts import Claim
 from bertology.studies import JOINS, STUDIES
 
 SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)

@@ -10,9 +10,8 @@ from scipy.special import ndtr
 from scipy.stats import binom, chi2, f
 
 from bertology.errors import DataError
-from bertology.results.claims import Relation, Rule
 from bertology.results.evidence import evidence_array, read_evidence
-from bertology.results.settling import settling
+from bertology.results.rules import Relation, Rule, settling
 from bertology.stats.best_of_runs import BestOfRuns, halves
 from bertology.stats.variance_components import EFFECTS, components, spread
 

@@ -23,7 +23,6 @@ from bertology.model.encoder import Encoder
 from bertology.report.atlas.about import read_about
 from bertology.report.atlas.gathering import gather
 from bertology.report.atlas.page import atlas_page
-from bertology.results.html import fragment
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
@@ -118,7 +117,7 @@ def test_text_that_the_tokenizer_does_not_know_is_not_studied_in_silence(
         assert result.provenance.unknown == {"pieces": 3, "of": 9, "token": "[UNK]"}
         assert result.provenance.text_notes() == [told]
         assert told in result.summary()
-        assert told in unescape(fragment(result))
+        assert told in unescape(result._repr_html_())
     rare = run(encoder, make([SHORT] * 20 + [FOREIGN]), store)  # 3 of 123 pieces: a few names
     assert rare.provenance.text_notes() == []
 
@@ -146,7 +145,7 @@ def test_a_run_keeps_and_tells_what_was_cut(
         assert result.provenance.cut_note() == told
         assert ("cut to" in result.summary()) is bool(note)
         assert told in result.summary()
-        assert told in fragment(result)
+        assert told in result._repr_html_()
     assert first.provenance.cut is not None
     assert first.provenance.cut["of"] == len(corpus)
 

@@ -54,7 +54,7 @@ def add_to(app: typer.Typer) -> None:
 def list_claims(options: ClaimsOptions) -> None:
     """List or search the claims of the literature, and the study that tests each."""
     from bertology.results.known_claims import find_claims
-    from bertology.results.verdict_view import statement_text
+    from bertology.results.verdicts import statement_text
 
     search = options.search
     found = find_claims(search, paper=options.paper, study=options.study)
@@ -77,7 +77,7 @@ def show_claim(options: ShowClaimOptions) -> None:
     """Show one claim: its source, the published numbers, the rule that judges it, and why."""
     from bertology.errors import UnknownNameError
     from bertology.results.known_claims import claims_by_id
-    from bertology.results.verdict_view import OURS
+    from bertology.results.verdicts import OURS
 
     claims, claim_id = claims_by_id(), options.claim_id
     if claim_id not in claims:

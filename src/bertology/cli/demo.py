@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.results.claims import Verdict
     from bertology.results.measures import Measure
     from bertology.results.result import Result
+    from bertology.results.verdicts import Verdict
     from bertology.run.progress import Progress
     from bertology.stats import Estimate
     from bertology.train.finetune_plan import FinetunePlan
@@ -445,7 +445,7 @@ def sets_told(result: Result, sets: Mapping[str, str]) -> Iterator[str]:
 
 def decided(results: Sequence[Result]) -> tuple[list[Verdict], int]:
     """Verdicts that say something, and how many claims were judged without an answer."""
-    from bertology.results.claims import Outcome
+    from bertology.results.rules import Outcome
 
     verdicts = [v for result in results for v in result.verdicts()]
     order = (Outcome.HOLDS, Outcome.FAILS, Outcome.NEGLIGIBLE)

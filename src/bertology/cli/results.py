@@ -205,7 +205,8 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
             say(f"Table {name}: {len(result.tables[name])} rows; see it with bertology export")
     verdicts = result.verdicts()
     if verdicts:
-        from bertology.results.verdict_view import TERMINAL_STYLES, statement_text
+        from bertology.results.rules import TERMINAL_STYLES
+        from bertology.results.verdicts import statement_text
 
         show_table(
             ("verdict", "claim", "measured"),

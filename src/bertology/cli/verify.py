@@ -227,7 +227,7 @@ def _show_verdicts(found: Verification, model: str) -> None:
     columns = ("claim", "published", "here", "verdict", "result")
     widths = {"claim": longest, "verdict": 14, "result": 8}
     from bertology.reproduce.judged import counts_text
-    from bertology.results.verdict_view import TERMINAL_STYLES
+    from bertology.results.rules import TERMINAL_STYLES
 
     show_table(columns, rows[:-1], styles=TERMINAL_STYLES, widths=widths)
     say(f"{_claims(len(found.judged))}: {counts_text(found.judged)}", style="bold")
@@ -243,7 +243,7 @@ def _show_verdicts(found: Verification, model: str) -> None:
 def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tuple[str, ...]]:
     """A row for each corpus; the first has the claim."""
     from bertology.reproduce.report import short_name
-    from bertology.results.verdict_view import found_text, statement_text
+    from bertology.results.verdicts import found_text, statement_text
 
     claim = judged.claim
     together = f"\nover all tasks: {judged.overall}" if len(judged.verdicts) > 1 else ""

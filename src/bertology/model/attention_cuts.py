@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from bertology.model.addressing import AddressedModel
 from bertology.model.interventions import Intervention, check_layers
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind, Sites
-
-if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,7 @@ class CutAttention(Intervention):
     layers: Sequence[int]
     made_up: bool = True
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         heads = tuple(range(encoder.shapes[name].heads))
         chosen = check_layers(self.layers, encoder, self.stack)

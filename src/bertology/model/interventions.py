@@ -10,17 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from bertology.errors import BertologyError, ParameterError
+from bertology.model.addressing import AddressedModel
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import HEAD_KINDS, Kind, Sites, parse_sites
-
-if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
 
 Heads = Sequence[tuple[int, int]]
 
@@ -33,7 +31,7 @@ class Intervention(ABC):
     stack: str | None = None  # None: the model's main stack
 
     @abstractmethod
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         """Where it acts; checked against the model before anything runs."""
 
     @abstractmethod
@@ -60,7 +58,7 @@ class Intervention(ABC):
         return torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), changed, value)
 
 
-def check_heads(heads: Heads, encoder: Encoder, stack: str | None) -> dict[int, list[int]]:
+def check_heads(heads: Heads, encoder: AddressedModel, stack: str | None) -> dict[int, list[int]]:
     """The heads by layer; an error for a head that the model does not have."""
     shape = encoder.shapes[encoder.stack_name(stack)]
     by_layer: dict[int, list[int]] = {}
@@ -81,7 +79,7 @@ def check_heads(heads: Heads, encoder: Encoder, stack: str | None) -> dict[int, 
     return by_layer
 
 
-def _at_heads(heads: Heads, encoder: Encoder, stack: str | None, kind: Kind) -> list[Sites]:
+def _at_heads(heads: Heads, encoder: AddressedModel, stack: str | None, kind: Kind) -> list[Sites]:
     by_layer = check_heads(heads, encoder, stack)
     name = encoder.stack_name(stack)
     return [Sites(name, kind, (layer,), tuple(hs)) for layer, hs in by_layer.items()]
@@ -91,7 +89,9 @@ def _in_layer(heads: Heads, at: SiteContext) -> list[int]:
     return [h for layer, h in heads if layer == at.layer]
 
 
-def check_layers(layers: Sequence[int], encoder: Encoder, stack: str | None) -> tuple[int, ...]:
+def check_layers(
+    layers: Sequence[int], encoder: AddressedModel, stack: str | None
+) -> tuple[int, ...]:
     """The layers as they were given, if the stack has them all."""
     shape = encoder.shapes[encoder.stack_name(stack)]
     if not isinstance(layers, Sequence) or isinstance(layers, str):
@@ -117,7 +117,7 @@ class UniformAttention(Intervention):
 
     heads: Heads
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         return _at_heads(self.heads, encoder, self.stack, Kind.PATTERN)
 
     def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
@@ -133,7 +133,7 @@ class ZeroHead(Intervention):
 
     heads: Heads
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         return _at_heads(self.heads, encoder, self.stack, Kind.OUTPUT)
 
     def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
@@ -150,7 +150,7 @@ class MeanHead(Intervention):
     heads: Heads
     means: Tensor | None = None  # (layers, heads, D)
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         return _at_heads(self.heads, encoder, self.stack, Kind.OUTPUT)
 
     def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
@@ -178,7 +178,7 @@ class GateHead(Intervention):
     toward: Literal["zero", "uniform", "mean"] = "zero"
     means: Tensor | None = None  # (layers, heads, D)
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         shape = encoder.shapes[name]
         if tuple(self.xi.shape[-2:]) != (shape.layers, shape.heads) or self.xi.dim() not in (2, 3):
@@ -215,7 +215,7 @@ class GateMLP(Intervention):
 
     nu: Tensor
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         layers = encoder.shapes[name].layers
         if self.nu.dim() not in (1, 2) or self.nu.shape[-1] != layers:
@@ -239,7 +239,7 @@ class GateLayer(Intervention):
 
     gates: Tensor
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         layers = encoder.shapes[name].layers
         if self.gates.dim() not in (1, 2) or self.gates.shape[-1] != layers:
@@ -263,7 +263,7 @@ class SkipLayer(Intervention):
 
     layers: Sequence[int]
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         return [Sites(name, Kind.RESIDUAL, check_layers(self.layers, encoder, self.stack))]
 
@@ -282,7 +282,7 @@ class KnockOutEdges(Intervention):
     edges: Sequence[tuple[int, int]]
     heads: Heads | None = None
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         if self.heads is not None:
             return _at_heads(self.heads, encoder, self.stack, Kind.SCORES)
         name = encoder.stack_name(self.stack)
@@ -321,7 +321,7 @@ class SetDimensions(Intervention):
     layers: Sequence[int] | None = None
     embeddings: bool = False  # also in what enters layer 0
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         shape = encoder.shapes[name]
         check_dimensions(self.dimensions, shape.hidden)
@@ -352,7 +352,7 @@ class Patch(Intervention):
     value: Tensor
     positions: Sequence[int] | None = None
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         found = parse_sites(self.site, encoder.shapes, encoder.stack_name(self.stack))
         if found[0].kind is Kind.CONTRIBUTION:
             raise BertologyError(

@@ -5,24 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
+from bertology.model.addressing import AddressedModel
 from bertology.model.families import Capability
 from bertology.model.interventions import check_dimensions, check_layers
-
-if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
 
 
 class WeightEdit(ABC):
     """A change of parameters, undone after the run."""
 
     @abstractmethod
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+    def weights(self, encoder: AddressedModel) -> dict[str, Tensor]:
         """Full parameter name -> the tensor to use instead."""
 
 
@@ -32,7 +29,7 @@ class ReplaceWeights(WeightEdit):
 
     tensors: Mapping[str, Tensor]
 
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+    def weights(self, encoder: AddressedModel) -> dict[str, Tensor]:
         known = dict(encoder.model.named_parameters())
         for name, new in self.tensors.items():
             if name not in known:
@@ -55,7 +52,7 @@ class ZeroLayerNorm(WeightEdit):
     scale: bool = True
     bias: bool = True
 
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+    def weights(self, encoder: AddressedModel) -> dict[str, Tensor]:
         changed: dict[str, Tensor] = {}
         check_dimensions(self.dimensions, encoder.shape.hidden)
         layers = range(encoder.shape.layers) if self.layers is None else self.layers
@@ -92,7 +89,7 @@ class ZeroLastOperation(WeightEdit):
     bias: bool = True
     norms: Sequence[str] = ("output",)
 
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+    def weights(self, encoder: AddressedModel) -> dict[str, Tensor]:
         check_dimensions(self.dimensions, encoder.shape.hidden)
         if not encoder.family.stacks[encoder.family.main_stack].pre_norm:
             norms = ZeroLayerNorm(
@@ -107,14 +104,14 @@ class ZeroLastOperation(WeightEdit):
                 changed[name] = new
         return changed
 
-    def touched(self, encoder: Encoder) -> int:
+    def touched(self, encoder: AddressedModel) -> int:
         """How many weights are set to zero."""
         width, dimensions = encoder.shape.hidden, len(set(self.dimensions))
         return sum(t.numel() // width * dimensions for t in self.weights(encoder).values())
 
 
 def _norm_parameter(
-    encoder: Encoder, layer: int, norm: str, part: str
+    encoder: AddressedModel, layer: int, norm: str, part: str
 ) -> tuple[str, nn.Parameter] | None:
     """The full name and tensor of a LayerNorm's weight or bias, where there is one."""
     encoder.require(Capability.NORMS)
@@ -125,7 +122,7 @@ def _norm_parameter(
     return (encoder.parameter_name(found), found) if isinstance(found, nn.Parameter) else None
 
 
-def _last_maps(encoder: Encoder) -> Iterator[tuple[str, int, Tensor]]:
+def _last_maps(encoder: AddressedModel) -> Iterator[tuple[str, int, Tensor]]:
     """Name, axis of the stream's dimensions, and tensor of the MLPs' last weights and biases."""
     name = encoder.family.main_stack
     template = encoder.family.stacks[name].mlp

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -35,10 +35,8 @@ from torch import Tensor, nn
 
 from bertology.drafts import make_readable
 from bertology.errors import ModelError, StoreError
+from bertology.model.addressing import AddressedModel
 from bertology.model.weight_edits import WeightEdit
-
-if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
 
 Bits = NDArray[np.uint8]
 _VECTORS = ("bias", "emb", "embed")  # what XLNet calls parameters of two axes that are no matrices
@@ -224,7 +222,7 @@ class KeepWeights(WeightEdit):
 
     mask: WeightMask
 
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+    def weights(self, encoder: AddressedModel) -> dict[str, Tensor]:
         return {
             name: weight.detach().masked_fill(gone_on(self.mask, name, weight.device), 0.0)
             for name, weight in self.mask.check(encoder.model).items()
@@ -296,7 +294,7 @@ class Survival(NamedTuple):
     size: int
 
 
-def survival(encoder: Encoder, mask: WeightMask) -> list[Survival]:
+def survival(encoder: AddressedModel, mask: WeightMask) -> list[Survival]:
     """What stays, by layer and kind of matrix, in the order of the model."""
     mask.check(encoder.model)
     return [
@@ -305,7 +303,7 @@ def survival(encoder: Encoder, mask: WeightMask) -> list[Survival]:
     ]
 
 
-def _places(encoder: Encoder, names: Iterable[str]) -> dict[str, tuple[int, str]]:
+def _places(encoder: AddressedModel, names: Iterable[str]) -> dict[str, tuple[int, str]]:
     """The layer and the kind of each matrix."""
     blocks: dict[str, tuple[int, str]] = {}
     body = "" if encoder.base is encoder.model else f"{encoder.model.base_model_prefix}."
@@ -325,7 +323,7 @@ def _places(encoder: Encoder, names: Iterable[str]) -> dict[str, tuple[int, str]
     return found
 
 
-def prunable_in_layers(encoder: Encoder) -> dict[str, nn.Parameter]:
+def prunable_in_layers(encoder: AddressedModel) -> dict[str, nn.Parameter]:
     """The matrices of all layers, without pooler and head."""
     weights = prunable(encoder.model)
     places = _places(encoder, weights)

@@ -9,8 +9,7 @@ from importlib.resources import files
 from string import Template
 
 from bertology.report.slim import as_address, slim
-from bertology.results.claims import Outcome
-from bertology.results.verdict_view import look_of, named_look
+from bertology.results.rules import Outcome, look_of, named_look
 
 _SIZE = re.compile(r'<svg\b[^>]*? viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"')
 
@@ -51,7 +50,7 @@ def chip(outcome: Outcome | None, label: str) -> Html:
 
 
 def titled_chip(words: str, label: str) -> Html:
-    """What a claim is over several tasks as a label; `words` are those of `verdict_view`."""
+    """What a claim is over several tasks as a label; `words` are those of `rules.LOOKS`."""
     return element("span", f"{named_look(words).sign} {label}", kind=f"chip {words}")
 
 

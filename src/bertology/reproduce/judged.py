@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.paper import ResultsByData
 from bertology.reproduce.plan import StepPlan
-from bertology.results.claims import Claim, Outcome, Verdict
 from bertology.results.over_tasks import corrected, overall
-from bertology.results.verdict_view import OUTCOMES
+from bertology.results.rules import OUTCOMES, Outcome
+from bertology.results.verdicts import Claim, Verdict
 from bertology.studies import JOINS
 
 

@@ -11,8 +11,8 @@ from bertology.reproduce.paper_plan import Note, PaperPlan
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bertology.results.claims import Claim
     from bertology.results.result import Result
+    from bertology.results.verdicts import Claim
 
 
 @dataclass(frozen=True)

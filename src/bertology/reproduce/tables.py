@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bertology.reproduce.paper import Exhibit, ResultsByData, TextTable
 from bertology.results.known_claims import quantity_units
-from bertology.results.verdict_view import estimate_text
+from bertology.results.verdicts import estimate_text
 
 NOTHING = "nothing could be judged; the verdicts say why."  # of a table without rows
 

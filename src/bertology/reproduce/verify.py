@@ -23,9 +23,8 @@ from bertology.reproduce.plan import (
     StepPlan,
 )
 from bertology.reproduce.planner import BUNDLED_TASKS, find_tasks, plan_paper
-from bertology.results.claims import Claim
 from bertology.results.known_claims import claims_by_id, find_claims, load_claims
-from bertology.results.verdict_view import reason_text
+from bertology.results.verdicts import Claim, reason_text
 from bertology.studies import JOINS, STUDIES
 
 if TYPE_CHECKING:

@@ -20,11 +20,12 @@ figures as SVG; no pickle. The store is any fsspec URL. Files are written whole 
 
 from __future__ import annotations
 
-from bertology.results.claims import Claim, Outcome, Rule, Verdict
 from bertology.results.known_claims import find_claims, judge, load_claims
 from bertology.results.provenance import Provenance, identity_of
 from bertology.results.result import Result
+from bertology.results.rules import Outcome, Rule
 from bertology.results.store import Store
+from bertology.results.verdicts import Claim, Verdict
 
 __all__ = [
     "Claim",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,8 @@ from bertology.stats import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bertology.results.claims import Verdict
     from bertology.results.measures import Measure
-    from bertology.results.result import Result
+    from bertology.results.verdicts import Verdict
 
 NOTHING_SURE = "Nothing is sure"
 
@@ -135,20 +134,25 @@ def verdicts_told(verdicts: Iterable[Verdict]) -> str:
     return f"Of {n} claim{'s' * (n > 1)} {listed(told)}."
 
 
-def default_answer(result: Result) -> str:
+def default_answer(
+    measures: Sequence[Measure],
+    evidence: Mapping[str, Estimate],
+    verdicts: Iterable[Verdict],
+    facts: Mapping[str, Any],
+) -> str:
     """From the strongest head or layer, or the first quantity of the evidence; then the claims."""
-    told = _of_measure(result) or _of_evidence(result)
+    told = _of_measure(measures, facts) or _of_evidence(evidence)
     told = told or f"{NOTHING_SURE}: this result has no number with an interval."
-    return f"{told} {verdicts_told(result.verdicts())}".rstrip()
+    return f"{told} {verdicts_told(verdicts)}".rstrip()
 
 
-def _of_measure(result: Result) -> str:
-    known = [m for m in result.measures() if m.low is not None and not m.kinds]
+def _of_measure(measures: Sequence[Measure], facts: Mapping[str, Any]) -> str:
+    known = [m for m in measures if m.low is not None and not m.kinds]
     if not known or not np.isfinite(known[0].values).any():
         return ""
     measure = known[0]
-    n = int(result.facts.get("examples", 1))
-    level = float(result.facts.get("level", 0.95))
+    n = int(facts.get("examples", 1))
+    level = float(facts.get("level", 0.95))
     found = strongest(
         measure, n=n, level=level, together=measure.sure is not None, size=measure.middle == 0
     )
@@ -162,8 +166,8 @@ def _of_measure(result: Result) -> str:
     return f"{opening}: {of} is largest in {found.name}, {shown}."
 
 
-def _of_evidence(result: Result) -> str:
-    for name, found in result.evidence().items():
+def _of_evidence(evidence: Mapping[str, Estimate]) -> str:
+    for name, found in evidence.items():
         if not math.isnan(found.low):
             words = name.replace("_", " ")
             return f"The {words} is {plain(found, '.3g')}, over {found.n:,} {found.unit}."

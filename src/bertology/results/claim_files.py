@@ -1,4 +1,31 @@
-"""Claims read from YAML, strictly: a misspelt field is an error that names file and line."""
+"""Claims read from YAML, strictly: a misspelt field is an error that names file and line.
+
+A claim is data: one entry of a YAML file under `bertology/claims/`, or brought by another package
+through the entry-point group `bertology.claims` (its value names a package that holds `*.yaml`).
+
+    - id: dark-secrets.disabling-some-heads-hurts   # lower case, digits, dots and dashes
+      aliases: [dark-secrets.some-heads-hurt]       # optional: ids it had before
+      source: {paper: …, section: "4.6"}    # optional: page, figure, quote
+      statement: …                          # one sentence, in our own words
+      published: {text: …, values: {MRPC: 0.012}}
+      study: head-ablation
+      rule: {quantity: best_head_gain, relation: above, value: 0}   # above, below
+      #     {quantity: …, relation: between, values: [0, 0.1]}      # between, outside
+      #     margin: 0.005                   # of above and below: less than this does not matter;
+      #                                     # never more than the source counts as an effect
+      #     unit: points                    # or "%": readers see it times a hundred; fractions here
+      explanation: …                        # one paragraph: what is tested, and what it means
+      ours: true                            # optional: the paper does not say it; our question
+      tasks: {only: [MRPC, RTE]}            # optional: the tasks it is said of; or {except: [QQP]}
+
+Claims that differ in some words and numbers are one entry: `each` is a list of mappings, and names
+in braces stand for their values in all other fields.
+
+    - each: [{row: pkd, least: 1.3}, {row: tiny, least: 6}]
+      id: primer-compression.{row}-smaller
+      rule: {quantity: "{row}_fewer", relation: above, value: "{least}"}
+      …
+"""
 
 from __future__ import annotations
 
@@ -11,7 +38,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from bertology.errors import DataError
-from bertology.results.claims import Claim, Tasks
+from bertology.results.verdicts import Claim, Tasks
 from bertology.yaml_sections import Section, parse_list
 
 GROUP = "bertology.claims"

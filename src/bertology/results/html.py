@@ -1,76 +1,66 @@
-"""A result as a piece of HTML, for notebooks and for the report page to build upon."""
+"""The parts of a result as pieces of HTML, for notebooks."""
 
 from __future__ import annotations
 
 import logging
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from bertology.results.claims import Verdict
+from bertology.results.drawing import Drawing
 from bertology.results.number_text import whole_number_text
-from bertology.results.verdict_view import look_of, statement_text
+from bertology.results.provenance import Provenance
+from bertology.results.rendering import render
+from bertology.results.rules import look_of
+from bertology.results.verdicts import Verdict, statement_text
 
 if TYPE_CHECKING:
-    from bertology.results.result import Result
+    import pandas as pd
 
 _log = logging.getLogger(__name__)
 _ROWS = 10
 
 
-def fragment(result: Result) -> str:
-    """The answer, heading, main figure, verdicts, the strongest rows, and what else is drawn."""
-    pieces = [
-        f'<p style="font-size:1.15em"><b>{escape(result.answer)}</b></p>',
-        _heading(result),
-        _figure(result),
-        _verdicts(result.verdicts()),
-        _table(result),
-        _other_figures(result),
-    ]
-    return f'<div class="bertology-result">{"".join(pieces)}</div>'
-
-
-def _heading(result: Result) -> str:
-    p = result.provenance
+def heading(p: Provenance, notes: Sequence[str]) -> str:
+    """What was asked of which model, over what, and what a reader must be warned of."""
     model = escape(str(p.model.get("name", "")))
     over = "" if p.corpus is None else f" over <b>{escape(str(p.corpus.get('name', '')))}</b>"
     parameters = escape(", ".join(f"{k}={v}" for k, v in p.parameters.items()))
-    told = [*([p.labels_note] if p.labels_note else []), *result.notes()]
+    told = [*([p.labels_note] if p.labels_note else []), *notes]
     note = "".join(f"<br>{escape(one)}" for one in told)
     return (
         f"<p><b>{escape(p.study)}</b> of <b>{model}</b>{over} "
-        f"<code>{escape(result.identity)}</code><br><small>{parameters}</small>{note}</p>"
+        f"<code>{escape(p.identity)}</code><br><small>{parameters}</small>{note}</p>"
     )
 
 
-def _figure(result: Result) -> str:
-    drawings = result.figures()
+def main_figure(drawings: Sequence[Drawing]) -> str:
+    """The first of the figures."""
     if not drawings:
         return ""
-    name, drawing = next(iter(drawings.items()))
+    drawing = drawings[0]
     try:
-        from bertology.results.rendering import render
-
         svg = b64encode(render(drawing.draw())).decode()
     except Exception as error:
         # The numbers are worth showing even where the picture cannot be drawn.
-        _log.warning("figure %s was not drawn: %s", name, error)
+        _log.warning("figure %s was not drawn: %s", drawing.name, error)
         return ""
     # As an image: inlined SVGs on one page would share and mix up their ids.
     caption = escape(drawing.caption)
     image = (
-        f'<img alt="{escape(name)}" style="max-width:100%" src="data:image/svg+xml;base64,{svg}">'
+        f'<img alt="{escape(drawing.name)}" style="max-width:100%" '
+        f'src="data:image/svg+xml;base64,{svg}">'
     )
     below = f"<figcaption><small>{caption}</small></figcaption>"
     return f'<figure style="margin:0">{image}{below}</figure>'
 
 
-def _other_figures(result: Result) -> str:
+def other_figures(drawings: Sequence[Drawing]) -> str:
     """Names and captions of the figures that are not shown, and how to see them."""
     rows = [
         f"<li><code>.plot({escape(repr(drawing.name))})</code> {escape(drawing.caption)}</li>"
-        for drawing in result.drawings()[1:]
+        for drawing in drawings[1:]
     ]
     if not rows:
         return ""
@@ -78,7 +68,8 @@ def _other_figures(result: Result) -> str:
     return f"<details><summary>{more}</summary><ul>{''.join(rows)}</ul></details>"
 
 
-def _verdicts(verdicts: list[Verdict]) -> str:
+def verdict_list(verdicts: Sequence[Verdict]) -> str:
+    """A line for each claim."""
     rows = []
     for verdict in verdicts:
         look = look_of(verdict.outcome)
@@ -92,10 +83,8 @@ def _verdicts(verdicts: list[Verdict]) -> str:
     return f'<ul style="padding-left:0">{"".join(rows)}</ul>' if rows else ""
 
 
-def _table(result: Result) -> str:
-    if not result.tables:
-        return ""
-    table = result.in_units(next(iter(result.tables)), result.shown())
+def first_rows(table: pd.DataFrame) -> str:
+    """The first rows of a table, and how to see the others."""
     shown: str = table.head(_ROWS).to_html(border=0, float_format=whole_number_text)
     rest = len(table) - _ROWS
     more = f"<p><small>… {rest} more rows in <code>.table()</code></small></p>" if rest > 0 else ""

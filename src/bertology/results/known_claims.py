@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from bertology.errors import UnknownNameError
 from bertology.results.claim_files import read_all_claims
-from bertology.results.claims import Claim, Verdict
 from bertology.results.evidence import ALL_OTHERS
+from bertology.results.verdicts import Claim, Verdict
 
 if TYPE_CHECKING:
     from bertology.stats import Estimate

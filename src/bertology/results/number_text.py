@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+UNITS = ("", "%", "points")
+"""What quantities are shown in: as they are, or times a hundred."""
 _SPEC = re.compile(r"(\+?)\.(\d+)([gf])")
 _MORE = 3  # digits
 _TINY = 1e-9  # what is less is shown as 0 beside larger numbers
@@ -37,6 +39,41 @@ def interval_text(
 ) -> str:
     """`[0.28, 0.34]`; `limits` are the values of which one must see whether they lie inside."""
     return f"[{_end(low, spec, limits)}, {_end(high, spec, limits)}]"
+
+
+def with_interval(
+    value: float,
+    low: float,
+    high: float,
+    spec: str = ".3g",
+    *,
+    scale: float = 1.0,
+    unit: str = "",
+    limits: Sequence[float] = (0.0,),
+) -> str:
+    """`0.31 [0.28, 0.34]`; the bare value where there is no interval.
+
+    A `unit` (`%`, `points`) goes with the value, which is then shown times a hundred.
+    """
+    shown = in_unit(scale * value, unit, spec)
+    scale = scale * times_of(unit)
+    if math.isnan(low) or math.isnan(high):
+        return shown
+    ends = interval_text(scale * low, scale * high, spec, limits=[scale * x for x in limits])
+    return f"{shown} {ends}"
+
+
+def in_unit(value: float, unit: str, spec: str = ".3g") -> str:
+    """`0.012` of points as `1.2 points`, of % as `1.2 %`; without a unit as it is."""
+    shown = number_text(times_of(unit) * value, spec)
+    if unit == "points" and shown.lstrip("+-") == "1":
+        unit = "point"
+    return f"{shown} {unit}" if unit else shown
+
+
+def times_of(unit: str) -> float:
+    """What a quantity is multiplied by where readers see it in this unit."""
+    return 100.0 if unit else 1.0
 
 
 def _end(value: float, spec: str, limits: Sequence[float]) -> str:

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from bertology.results.claims import Outcome, Verdict
-from bertology.results.verdict_view import MIXED, NOT_RUN
+from bertology.results.rules import MIXED, NOT_RUN, Outcome
+from bertology.results.verdicts import Verdict
 from bertology.stats import Estimate
 
 _UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
-
-    from bertology.results.result import Result
 
 # Dates and version numbers in a file's metadata would make equal figures differ.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -27,8 +23,6 @@ _SETTINGS: dict[RcKeyType, str | int] = {
     "svg.hashsalt": "bertology",  # the same ids every time
     "pdf.fonttype": 42,  # fonts embedded whole, as journals ask
 }
-_STORED: WeakKeyDictionary[Result, Callable[[str], bytes | None]] = WeakKeyDictionary()
-_DRAWN: WeakKeyDictionary[Result, dict[str, bytes]] = WeakKeyDictionary()
 
 
 def render(figure: Figure, format: str = "svg", *, dpi: int = 200) -> bytes:
@@ -58,17 +52,3 @@ def _lay_out_only_first(figure: Figure) -> None:
             engine.execute(figure)
 
     figure.draw = lay_out  # type: ignore[method-assign]
-
-
-def rendered(result: Result, name: str) -> bytes:
-    """A figure of a result as SVG; drawn once, for the store and for a page alike."""
-    drawn = _DRAWN.setdefault(result, {})
-    if name not in drawn:
-        stored = _STORED[result](name) if result in _STORED else None
-        drawn[name] = render(result.plot(name)) if stored is None else stored
-    return drawn[name]
-
-
-def drawn_before(result: Result, find: Callable[[str], bytes | None]) -> None:
-    """Let `find` give the figures of a result that were stored, by name, as far as they hold."""
-    _STORED[result] = find

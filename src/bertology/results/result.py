@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from bertology.errors import ParameterError, UnknownNameError
+from bertology.results import html
 from bertology.results.answers import default_answer
 from bertology.results.compared import Compared, read_compared
 from bertology.results.drawing import WIDTHS, Canvas, Drawing
@@ -19,7 +22,8 @@ from bertology.results.known_claims import judge
 from bertology.results.measures import LayerGrid, Measure, Tracked
 from bertology.results.provenance import Provenance, short
 from bertology.results.ranking import Ranking, ranking_of, strongest_first
-from bertology.results.verdict_list import Verdicts
+from bertology.results.rendering import render
+from bertology.results.verdicts import Verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +95,8 @@ class Result:
 
         It is shown before all else. Override it where the study can say better what it found.
         """
-        return default_answer(self)
+        measures, facts = self.measures(), self.facts
+        return default_answer(measures, self.evidence(), self.verdicts(), facts)
 
     def headline(self) -> str:
         """What else a reader needs to understand the tables; empty where there is nothing."""
@@ -167,6 +172,18 @@ class Result:
         drawing = drawings[_pick("figure", name, drawings)]
         return drawing.on(Canvas(ax, None if width is None else WIDTHS[width], title))
 
+    def svg(self, name: str) -> bytes:
+        """The figure called `name` as a file; drawn once, for the store and for a page alike."""
+        drawn = _DRAWN.setdefault(self, {})
+        if name not in drawn:
+            stored = _STORED[self](name) if self in _STORED else None
+            drawn[name] = render(self.plot(name)) if stored is None else stored
+        return drawn[name]
+
+    def drawn_before(self, find: Callable[[str], bytes | None]) -> None:
+        """Let `find` give the figures that were stored, by name, as far as they hold."""
+        _STORED[self] = find
+
     def caption(self, name: str | None = None) -> str:
         """What the figure called `name`, or the main one, shows in words: for below it."""
         drawings = self.figures()
@@ -223,10 +240,20 @@ class Result:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from bertology.results.html import fragment
+        drawings = self.drawings()
+        pieces = [
+            f'<p style="font-size:1.15em"><b>{escape(self.answer)}</b></p>',
+            html.heading(self.provenance, self.notes()),
+            html.main_figure(drawings),
+            html.verdict_list(self.verdicts()),
+            *[html.first_rows(self.in_units(name, self.shown())) for name in list(self.tables)[:1]],
+            html.other_figures(drawings),
+        ]
+        return f'<div class="bertology-result">{"".join(pieces)}</div>'
 
-        return fragment(self)
 
+_STORED: WeakKeyDictionary[Result, Callable[[str], bytes | None]] = WeakKeyDictionary()
+_DRAWN: WeakKeyDictionary[Result, dict[str, bytes]] = WeakKeyDictionary()
 
 Kinds = Callable[[str], "type[Result] | None"]
 _find: Kinds | None = None

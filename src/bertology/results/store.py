@@ -39,7 +39,6 @@ from bertology.results.formats import (
 )
 from bertology.results.measured import FOLDER, Measurements
 from bertology.results.provenance import IDENTITY_LENGTH, Provenance
-from bertology.results.rendering import drawn_before, rendered
 from bertology.results.result import Result, kind_of
 from bertology.results.stored_record import (
     SAFE_NAME,
@@ -158,7 +157,7 @@ class Store:
         kind = result_type or kind_of(provenance.study)
         tables = {e["name"]: self._table(folder, e) for e in record["tables"]}
         result = kind(provenance, tables, self._arrays(folder, record["arrays"]))
-        drawn_before(result, partial(self._figure, folder, kind, record))
+        result.drawn_before(partial(self._figure, folder, kind, record))
         return result
 
     def has(self, of: Provenance | str) -> bool:
@@ -298,7 +297,7 @@ class Store:
         failed = False
         for name in drawings:
             try:
-                data = rendered(result, name)
+                data = result.svg(name)
                 self._files.write(f"{folder}/figures/{checked_name('figure', name)}.svg", data)
             except Exception as error:
                 # The data is saved; a figure can be drawn from it at any time.

@@ -18,10 +18,10 @@ from bertology.cli.results import show_result
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import MeanHead, UniformAttention, ZeroHead
-from bertology.results.claims import Outcome
 from bertology.results.comparison import beats_constant_answer
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.studies.ablation.head_ablation import HeadAblation, HeadAblationResult
 from result_conformance import ResultConformance
 from toy.shipping import Shipped

@@ -20,9 +20,9 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.model.reducers.map_comparison import compare_maps
 from bertology.model.weight_noise import noisy_copies
-from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.results.store import Store
 from bertology.stats import Estimate, mean_interval
 from bertology.studies.attention.attention_change import AttentionChange

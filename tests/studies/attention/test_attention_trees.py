@@ -19,8 +19,8 @@ from bertology.data.words.alignment import pool
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
-from bertology.results.claims import Outcome
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.studies.attention.attention_trees import AttentionTrees, AttentionTreesResult
 from bertology.studies.designs.shares import per_item
 from result_conformance import ResultConformance, claims_of

@@ -18,8 +18,8 @@ from bertology.data.words.classes import Specials, TokenClass
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
-from bertology.results.claims import Outcome
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.studies.attention.cls_attention import ClsAttention, ClsAttentionResult
 from result_conformance import ResultConformance
 

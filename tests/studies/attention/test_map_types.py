@@ -24,9 +24,9 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.papers.dark_secrets.exhibits import example_table, examples_by_type
-from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.formats import arrays_from_bytes, arrays_to_bytes
 from bertology.results.result import Result
+from bertology.results.rules import Outcome, Relation, Rule
 from bertology.studies.attention.map_types import HETEROGENEOUS, MapTypes, MapTypesResult
 from result_conformance import ResultConformance
 

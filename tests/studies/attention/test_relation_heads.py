@@ -21,9 +21,9 @@ import tiny
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome
 from bertology.results.known_claims import judge
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.results.store import Store
 from bertology.stats import Estimate
 from bertology.studies.attention.relation_heads import RelationHeads, RelationHeadsResult

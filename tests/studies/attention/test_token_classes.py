@@ -18,9 +18,9 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
-from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, largest_head
 from bertology.studies.study import Context
 from result_conformance import ResultConformance

@@ -26,8 +26,8 @@ from bertology.annotated.words import word_batches
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.studies.cloze.impact_constituents import ImpactConstituents
 from result_conformance import ResultConformance, claims_of
 

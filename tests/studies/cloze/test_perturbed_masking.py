@@ -19,8 +19,8 @@ from bertology.data.words.piece_words import PieceWords
 from bertology.errors import CapabilityError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.impact import MaskableText, impact_matrices
-from bertology.results.claims import Outcome
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.studies.cloze.perturbed_masking import PerturbedMasking, PerturbedMaskingResult
 from result_conformance import ResultConformance, claims_of
 

@@ -17,10 +17,9 @@ from bertology.annotated.drawn_states import drawn_words, states_of_words
 from bertology.annotated.states import word_states
 from bertology.errors import DataError
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.results.settling import settling
+from bertology.results.rules import Outcome, Relation, Rule, settling
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.similarity import samples_of
 from bertology.studies.designs.noise import ExampleErrors, beyond_noise

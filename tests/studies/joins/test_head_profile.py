@@ -12,9 +12,9 @@ import pytest
 import xarray as xr
 
 from bertology.errors import DataError, ParameterError
-from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.results.store import Store
 from bertology.stats.contrasts import group_contrast
 from bertology.studies import STUDIES

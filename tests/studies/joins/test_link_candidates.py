@@ -10,9 +10,9 @@ import pytest
 import xarray as xr
 
 from bertology.errors import DataError, ParameterError
-from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.studies.joins.link_candidates import LinkCandidates
 from result_conformance import ResultConformance
 

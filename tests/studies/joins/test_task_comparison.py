@@ -16,10 +16,10 @@ import planted_links as planted
 from bertology.annotated.tagger import Tags
 from bertology.errors import DataError, ParameterError
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome
 from bertology.results.evidence import evidence_array
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.results.store import Store
 from bertology.stats import Estimate
 from bertology.studies import STUDIES

@@ -23,7 +23,7 @@ from bertology.model.rival_masks import bad_parts, bad_weights, random_parts, ra
 from bertology.model.weight_masks import WeightMask
 from bertology.results.result import Result
 from bertology.results.store import Store
-from bertology.results.verdict_view import settling_text
+from bertology.results.verdicts import settling_text
 from bertology.studies.pruning.subnetworks import (
     METHODS,
     Subnetworks,

@@ -17,9 +17,9 @@ from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.results.store import Store
 from bertology.studies.training.architecture_sweep import (
     ArchitectureSweep,

@@ -26,10 +26,11 @@ from bertology.errors import (
 from bertology.metrics import judged_metric
 from bertology.model.encoder import Encoder
 from bertology.model.shape import Shape
-from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome, Relation, Rule
+from bertology.results.verdicts import Claim, Published, Source
 from bertology.studies.designs.trials import split_part
 from bertology.studies.study import Context
 from bertology.studies.training.fine_tuning_starts import (

@@ -21,10 +21,10 @@ from bertology.errors import (
     UnknownNameError,
 )
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome
 from bertology.results.known_claims import load_claims
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
 from bertology.results.store import Store
 from bertology.studies.study import Context
 from bertology.studies.training.pretraining_objectives import (

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertology.model.addressing import AddressedModel
 from bertology.model.attributions.answering import frozen
 from bertology.model.attributions.last_layer import last_layer_only
 from bertology.model.batch import Batch
@@ -54,7 +55,7 @@ class PermutedAttention(Intervention):
     seeds: Sequence[int]  # one for each example, so that batches make no difference
     first_only: bool = False
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         heads = tuple(range(encoder.shapes[name].heads))
         return [Sites(name, Kind.PATTERN, check_layers(self.layers, encoder, self.stack), heads)]
@@ -89,7 +90,7 @@ class ShiftedScores(Intervention):
     shift: Tensor
     layer: int
 
-    def sites(self, encoder: Encoder) -> list[Sites]:
+    def sites(self, encoder: AddressedModel) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         heads = tuple(range(encoder.shapes[name].heads))
         chosen = check_layers([self.layer], encoder, self.stack)

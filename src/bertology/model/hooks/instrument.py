@@ -11,21 +11,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError
+from bertology.model.addressing import AddressedModel
 from bertology.model.hooks.attention import IMPLEMENTATION, KEYWORD
 from bertology.model.hooks.walking import every_module
 from bertology.model.interventions import Intervention
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import HEAD_KINDS, Kind, Sites
 from bertology.model.trace import Trace
-
-if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
 
 _Arguments = tuple[tuple[object, ...], dict[str, object]]  # by position, by name
 _Output = Tensor | tuple[Tensor, *tuple[object, ...]]  # of a block: the residual stream is first
@@ -80,7 +78,7 @@ class _Tap:
 class Instrument:
     """Everything one run was asked to record, reduce and change."""
 
-    encoder: Encoder
+    encoder: AddressedModel
     edits: Sequence[Intervention]
     records: Sequence[Sites]
     reducers: Sequence[tuple[Sites, Reducer]]
@@ -196,7 +194,7 @@ class Instrument:
                 if tap.watches(*HEAD_KINDS):
                     self._lead_attention(name, tap, undo)
             if any(kind in HEAD_KINDS for _, kind in self.watched):
-                undo.enter_context(self.encoder.attention_switched(IMPLEMENTATION))
+                undo.enter_context(switched_configs(self.encoder.model, IMPLEMENTATION))
             yield
 
     def _modules(self, template: str | None, stack: str) -> list[nn.Module]:

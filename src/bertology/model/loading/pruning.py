@@ -13,21 +13,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from bertology.errors import BertologyError, CapabilityError
 from bertology.model.added_parts import added_parts, put_in_parts
+from bertology.model.addressing import AddressedModel
 from bertology.model.compressed.forms import compressed_forms, put_in_forms
 from bertology.model.families import Capability
 from bertology.model.hooks.attention import IMPLEMENTATION
+from bertology.model.interventions import SkipLayer, check_heads
 from bertology.model.numbering import CONFIG_KEY, MLP_KEY, layers_without_mlp
 from bertology.model.protocols import ModelConfig, PretrainedModel
-
-if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
 
 _COUNTS = ("num_attention_heads", "num_heads", "n_heads")  # what modules call their heads
 _LAYER = "layer_idx"  # what they call their layer
@@ -44,7 +43,10 @@ def is_plain(config: object) -> bool:
 
 
 def prune_heads(
-    model: Encoder | PretrainedModel, heads: Iterable[tuple[int, int]], *, stack: str | None = None
+    model: AddressedModel | PretrainedModel,
+    heads: Iterable[tuple[int, int]],
+    *,
+    stack: str | None = None,
 ) -> PretrainedModel:
     """A new Hugging Face model without these (layer, head) pairs; the given one stays as it is.
 
@@ -52,11 +54,11 @@ def prune_heads(
     heads; the bias of its output projection remains. Heads of a model that was pruned before keep
     the numbers they had in the original.
     """
-    encoder = _as_encoder(model)
+    encoder = _addressed(model)
     encoder.require(Capability.PRUNING)
     name = stack or encoder.family.main_stack
     gone = _by_layer(encoder, heads, name)
-    smaller = _as_encoder(copy.deepcopy(encoder.model))
+    smaller = _addressed(copy.deepcopy(encoder.model))
     removed = dict(encoder.numbering.removed)
     for layer, cut in gone.items():
         present = encoder.numbering.kept(name, layer)
@@ -68,30 +70,30 @@ def prune_heads(
     return pruned
 
 
-def can_lose_layers(encoder: Encoder) -> bool:
+def can_lose_layers(encoder: AddressedModel) -> bool:
     """Whether each layer is a module of its own that depends on no number: BERT and its like."""
     changed = added_parts(encoder.config) or compressed_forms(encoder.config)
     return _has_plain_layers(encoder) and not changed
 
 
-def _has_plain_layers(encoder: Encoder) -> bool:
+def _has_plain_layers(encoder: AddressedModel) -> bool:
     plain = Capability.FAST_REPLAY in encoder.family.capabilities
     return plain and not encoder.shares_layers
 
 
-def prune_layers(model: Encoder | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
+def prune_layers(model: AddressedModel | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
     """A new model without these layers; those that are left are numbered anew, from 0.
 
     Its output is that of the given model under `SkipLayer(layers)`, and plain transformers loads
     it. The heads and MLPs that were cut before go with their layers.
     """
-    encoder = _as_encoder(model)
+    encoder = _addressed(model)
     gone = _layers_of(encoder, layers)
     stack = encoder.family.main_stack
     left = [i for i in range(encoder.shape.layers) if i not in gone]
     if not left:
         raise BertologyError("A model must keep at least one layer.")
-    smaller = _as_encoder(copy.deepcopy(encoder.model))
+    smaller = _addressed(copy.deepcopy(encoder.model))
     row = encoder.family.stacks[stack]
     blocks = [smaller.module(row.block, i) for i in left]
     path, _, _ = row.block.rpartition(".")
@@ -116,14 +118,14 @@ def prune_layers(model: Encoder | PretrainedModel, layers: Iterable[int]) -> Pre
     return pruned
 
 
-def prune_mlps(model: Encoder | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
+def prune_mlps(model: AddressedModel | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
     """A new model whose layers of these numbers have no MLP: they only add nothing there.
 
     Its output is that of the given model with `GateMLP` at 0 in these layers.
     """
-    encoder = _as_encoder(model)
+    encoder = _addressed(model)
     gone = {*_layers_of(encoder, layers), *layers_without_mlp(encoder.config)}
-    smaller = _as_encoder(copy.deepcopy(encoder.model))
+    smaller = _addressed(copy.deepcopy(encoder.model))
     for layer in gone:
         _cut_mlp(smaller, layer)
     if gone:
@@ -132,10 +134,8 @@ def prune_mlps(model: Encoder | PretrainedModel, layers: Iterable[int]) -> Pretr
     return pruned
 
 
-def _layers_of(encoder: Encoder, layers: Iterable[int], *, before: bool = False) -> set[int]:
+def _layers_of(encoder: AddressedModel, layers: Iterable[int], *, before: bool = False) -> set[int]:
     """The layers, checked, of a model that can lose them, or could `before` it was changed."""
-    from bertology.model.interventions import SkipLayer
-
     if not (_has_plain_layers(encoder) if before else can_lose_layers(encoder)):
         raise CapabilityError(
             f"Layers of {encoder.family.title} cannot be cut: they are shared, or depend on their "
@@ -175,17 +175,13 @@ def load_pruned(
     return loaded
 
 
-def _as_encoder(model: Encoder | PretrainedModel) -> Encoder:
-    from bertology.model.encoder import Encoder
-
-    return model if isinstance(model, Encoder) else Encoder(model)
+def _addressed(model: AddressedModel | PretrainedModel) -> AddressedModel:
+    return model if isinstance(model, AddressedModel) else AddressedModel(model)
 
 
 def _by_layer(
-    encoder: Encoder, heads: Iterable[tuple[int, int]], stack: str
+    encoder: AddressedModel, heads: Iterable[tuple[int, int]], stack: str
 ) -> dict[int, set[int]]:
-    from bertology.model.interventions import check_heads
-
     pairs = list(heads)
     if any(not isinstance(p, Sequence) or len(p) != 2 for p in pairs):
         raise BertologyError(
@@ -211,7 +207,7 @@ def _cutting(kind: Any) -> Any:
 
     def make(self: PretrainedModel, config: ModelConfig, *args: object, **kwargs: object) -> None:
         kind.__init__(self, config, *args, **kwargs)
-        encoder = _as_encoder(self)
+        encoder = _addressed(self)
         # A model with added parts, or of another form, is not pruned any more, but was.
         if not added_parts(config) and not compressed_forms(config):
             encoder.require(Capability.PRUNING)
@@ -226,7 +222,7 @@ def _cutting(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})
 
 
-def _cut_layer(encoder: Encoder, stack: str, layer: int, keep: list[int]) -> None:
+def _cut_layer(encoder: AddressedModel, stack: str, layer: int, keep: list[int]) -> None:
     """Keep only some heads of a layer, by where they lie in it now."""
     row, size = encoder.family.stacks[stack], encoder.shapes[stack].head_size
     if not row.qkv or row.projection is None:
@@ -251,7 +247,7 @@ def _cut_layer(encoder: Encoder, stack: str, layer: int, keep: list[int]) -> Non
         _use_own_attention(attention)
 
 
-def _cut_mlp(encoder: Encoder, layer: int) -> None:
+def _cut_mlp(encoder: AddressedModel, layer: int) -> None:
     """Leave an MLP of no width, which adds nothing."""
     row, none = encoder.family.stacks[encoder.family.main_stack], torch.empty(0, dtype=torch.long)
     assert row.mlp is not None
@@ -270,7 +266,7 @@ def _use_own_attention(attention: nn.Module) -> None:
     attention.config = config
 
 
-def _linear(module: nn.Module, encoder: Encoder) -> nn.Linear:
+def _linear(module: nn.Module, encoder: AddressedModel) -> nn.Linear:
     if not isinstance(module, nn.Linear):
         raise CapabilityError(
             f"{encoder.family.title} has a {type(module).__name__} where pruning needs a Linear."

@@ -9,7 +9,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from bertology.reproduce.paper import ResultsByData, TextTable
-from bertology.results.verdict_view import with_interval
+from bertology.results.number_text import with_interval
 
 if TYPE_CHECKING:
     import pandas as pd

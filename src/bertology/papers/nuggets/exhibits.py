@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertology.reproduce.paper import ResultsByData, TextTable
-from bertology.results.verdict_view import with_interval
+from bertology.results.number_text import with_interval
 
 
 def syntax_table(results: ResultsByData) -> TextTable:

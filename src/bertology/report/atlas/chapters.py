@@ -27,7 +27,6 @@ from bertology.report.web import (
 )
 from bertology.results.number_text import whole_number_text
 from bertology.results.points import PointColumns
-from bertology.results.rendering import rendered
 from bertology.results.result import Result
 
 if TYPE_CHECKING:
@@ -223,7 +222,7 @@ def _enlargeable(picture: Html, *, id: str, title: str) -> list[Html]:
 
 def _drawn(result: Result, name: str) -> bytes | None:
     try:
-        return rendered(result, name)
+        return result.svg(name)
     except Exception as error:
         # The numbers are worth showing even where the picture cannot be drawn.
         _log.warning("figure %s of %s was not drawn: %s", name, result.identity, error)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from bertology.report.atlas.naming import Entry, in_words
 from bertology.report.web import Html, anchor, chip, element, folded, option, titled_chip
 from bertology.results.answers import listed
-from bertology.results.claims import Claim, Verdict
 from bertology.results.known_claims import load_claims
 from bertology.results.over_tasks import corrected, overall
-from bertology.results.verdict_view import EXPLAINED, NOT_RUN, OURS, OUTCOMES, OVER_TASKS
+from bertology.results.rules import NOT_RUN, OUTCOMES
+from bertology.results.verdicts import EXPLAINED, OURS, OVER_TASKS, Claim, Verdict
 
 _OPEN = 2  # verdicts of one claim that are shown from the start
 _NO_VERDICT = (NOT_RUN, "not judged")

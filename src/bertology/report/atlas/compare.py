@@ -16,8 +16,9 @@ from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import Numbers, numbers
 from bertology.report.atlas.naming import Entry, portable_name
 from bertology.report.web import Html, chip, element, joined, preformatted, table
-from bertology.results.claims import Outcome, Verdict
 from bertology.results.measures import Measure
+from bertology.results.rules import Outcome
+from bertology.results.verdicts import Verdict
 
 _NOTHING = Html("")
 _OVER = "--corpus grammar --limit 300"  # what `bertology report --measure` reads

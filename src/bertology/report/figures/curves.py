@@ -29,7 +29,7 @@ from bertology.report.look import (
     type_size,
 )
 from bertology.results.drawing import canvas
-from bertology.results.verdict_view import with_interval
+from bertology.results.number_text import with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

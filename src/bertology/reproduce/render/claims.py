@@ -8,15 +8,8 @@ from bertology.report.web import Html, anchor, chip, element, joined, table, tit
 from bertology.reproduce.judged import JudgedClaim, count_outcomes
 from bertology.reproduce.paper import Paper
 from bertology.reproduce.report import ReproductionReport
-from bertology.results.claims import Outcome
-from bertology.results.verdict_view import (
-    EXPLAINED,
-    OURS,
-    OUTCOMES,
-    OVER_TASKS,
-    found_text,
-    reason_text,
-)
+from bertology.results.rules import OUTCOMES, Outcome
+from bertology.results.verdicts import EXPLAINED, OURS, OVER_TASKS, found_text, reason_text
 
 _MANY = 1  # tasks; a single one needs no chip beside the overall verdict
 

@@ -26,9 +26,9 @@ from bertology.reproduce.render.claims import claim_line, verdicts_section
 from bertology.reproduce.report import ReproductionReport
 from bertology.reproduce.tables import NOTHING, our_table
 from bertology.results.provenance import library_versions
-from bertology.results.rendering import render, rendered
+from bertology.results.rendering import render
 from bertology.results.result import Result
-from bertology.results.verdict_view import NOT_RUN
+from bertology.results.rules import NOT_RUN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,7 +177,7 @@ def _figures(results: ResultsByData, names: tuple[str, ...]) -> Iterator[Html]:
 def _drawn(result: Result, name: str) -> bytes | None:
     if name not in result.figures():
         return None
-    return _tried(lambda: rendered(result, name), f"{name} of {result.identity}")
+    return _tried(lambda: result.svg(name), f"{name} of {result.identity}")
 
 
 def _rendered(drawn: Figure | None) -> bytes | None:

@@ -13,19 +13,9 @@ from bertology.reproduce.judged import JudgedClaim, count_outcomes, counts_text
 from bertology.reproduce.paper import Exhibit, TextTable
 from bertology.reproduce.report import ReproductionReport, short_name
 from bertology.reproduce.tables import NOTHING, our_table
-from bertology.results.claims import Outcome, Verdict
 from bertology.results.provenance import library_versions
-from bertology.results.verdict_view import (
-    EXPLAINED,
-    NOT_RUN,
-    OURS,
-    OUTCOMES,
-    OVER_TASKS,
-    found_text,
-    look_of,
-    named_look,
-    reason_text,
-)
+from bertology.results.rules import NOT_RUN, OUTCOMES, Outcome, look_of, named_look
+from bertology.results.verdicts import EXPLAINED, OURS, OVER_TASKS, Verdict, found_text, reason_text
 
 SCHEMA_VERSION = 2
 

@@ -11,7 +11,8 @@ from bertology.reproduce.judged import JudgedClaim, count_outcomes
 from bertology.reproduce.render.summary import verdict_record
 from bertology.reproduce.verify import Verification
 from bertology.results.provenance import library_versions
-from bertology.results.verdict_view import NOT_RUN, reason_text
+from bertology.results.rules import NOT_RUN
+from bertology.results.verdicts import reason_text
 
 SCHEMA_VERSION = 2
 _COLUMNS = (

@@ -16,8 +16,8 @@ from bertology.report.figures.over_runs import step_curve, step_layers
 from bertology.results.answers import listed
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Tracked
+from bertology.results.number_text import with_interval
 from bertology.results.result import Result
-from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
 from bertology.stats.emergence import FEWEST_STEPS, Emergence, emergence
 from bertology.studies.join import ResampledJoin

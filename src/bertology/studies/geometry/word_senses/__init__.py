@@ -566,7 +566,7 @@ class WordSenses(ShuffledCopies, Resampled):
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Shares by layer, the best layer beside its baselines, clusters, the picture."""
         model = measured[MODEL]
-        senses = Senses(model, self.of_copies(measured), self)
+        senses = Senses(model, self.of_copies(measured), self, k=self.k, per_sense=self.per_sense)
         evidence, reasons = senses.evidence()
         return self.result(
             provenance,

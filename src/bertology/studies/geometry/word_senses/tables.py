@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
+from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.geometry.word_senses.scores import Told, over_lemmas, picked, word_means
@@ -17,8 +18,6 @@ from bertology.studies.geometry.word_senses.scores import Told, over_lemmas, pic
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-
-    from bertology.studies.geometry.word_senses import WordSenses
 
 Floats = NDArray[np.float64]
 Range = tuple[float, float]
@@ -38,8 +37,17 @@ _GAINS = {"ari": "cluster_gain", "v_measure": "v_measure_gain", "silhouette": "s
 class Senses:
     """What neighbours tell, by unit and by lemma; what clusters are, by lemma."""
 
-    def __init__(self, model: xr.Dataset, copies: Sequence[xr.Dataset], study: WordSenses) -> None:
+    def __init__(
+        self,
+        model: xr.Dataset,
+        copies: Sequence[xr.Dataset],
+        study: Resampled,
+        *,
+        k: Sequence[int],
+        per_sense: int,
+    ) -> None:
         self.model, self.study = model, study
+        self.k, self.per_sense = k, per_sense
         self.copies = copies
         self.layers = [-1, *range(model.sizes["layer"] - 1)]
         self.told = self._told("unit", str(model.attrs["unit"]))
@@ -100,7 +108,7 @@ class Senses:
             else:
                 reasons[_GAINS[name]] = (
                     f"not judged: {self.excess.shape[1]} lemmas have two senses with "
-                    f"{self.study.per_sense} occurrences or more, each in {self.told.unit} of its "
+                    f"{self.per_sense} occurrences or more, each in {self.told.unit} of its "
                     f"own; {_FEWEST_LEMMAS} are needed"
                 )
         return found, reasons
@@ -173,7 +181,7 @@ class Senses:
                     "score": name,
                     "n": row.shape[1],
                     "layer": layer,
-                    "k": self.study.k[k],
+                    "k": self.k[k],
                     **{side: float(of[0]) for side, of in bounds.items()},
                     "frequent": told.plain[0].sum() / total,
                     "static": told.plain[1].sum() / total,
@@ -206,7 +214,7 @@ class Senses:
     def _neighbours(self) -> pd.DataFrame:
         """The share of right answers by number of neighbours and layer."""
         shares = self.told.hits.sum(axis=0) / self.told.counts.sum()
-        return labelled_table({"k": self.study.k, "layer": self.layers}, {"accuracy": shares})
+        return labelled_table({"k": self.k, "layer": self.layers}, {"accuracy": shares})
 
     def _by_senses(self) -> pd.DataFrame | None:
         """Clusters of the cross-fitted best layer, by number of senses."""

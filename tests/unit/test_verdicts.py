@@ -11,19 +11,26 @@ import pytest
 
 from bertology.report.atlas.chapters import table_piece
 from bertology.report.intervals import with_intervals
-from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
 from bertology.results.number_text import interval_text
-from bertology.results.verdict_view import (
+from bertology.results.rules import (
     LOOKS,
     MIXED,
     NOT_RUN,
     OUTCOMES,
     TERMINAL_STYLES,
+    Outcome,
+    Relation,
+    Rule,
+    look_of,
+    named_look,
+)
+from bertology.results.verdicts import (
+    Claim,
+    Published,
+    Source,
+    Verdict,
     estimate_text,
     found_text,
-    look_of,
-    measured,
-    named_look,
     reason_text,
     settling_text,
 )
@@ -53,18 +60,17 @@ def test_every_outcome_has_its_look() -> None:
 
 def test_what_a_verdict_rests_on() -> None:
     sure = verdict(Estimate(0.51234567, 0.1, 0.9, 12, level=0.9))
-    assert measured(sure) == "best head gain = 0.5123, 90 % interval [0.1, 0.9], n = 12 examples"
-    assert sure.measured == measured(sure)
+    assert sure.measured == "best head gain = 0.5123, 90 % interval [0.1, 0.9], n = 12 examples"
     assert estimate_text(sure.estimate) == "0.512 [0.1, 0.9] at 90 %, n = 12 examples"
     bare = verdict(Estimate(0.5, math.nan, math.nan, 1))
-    assert measured(bare) == "best head gain = 0.5 (no interval), n = 1 example"
+    assert bare.measured == "best head gain = 0.5 (no interval), n = 1 example"
     assert estimate_text(bare.estimate) == "0.5, n = 1 example"
     assert estimate_text(None) == "–"
 
 
 def test_why_a_claim_was_not_judged() -> None:
     assert reason_text(verdict(None)) == "best head gain was not measured"
-    assert measured(verdict(None, "not judged: too few texts")) == "too few texts"
+    assert verdict(None, "not judged: too few texts").measured == "too few texts"
 
 
 def test_n_is_told_with_what_it_counts() -> None:

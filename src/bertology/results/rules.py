@@ -1,48 +1,33 @@
-"""What the literature states, and whether a result bears it out.
-
-A claim is data: one entry of a YAML file under `bertology/claims/`, or brought by another package
-through the entry-point group `bertology.claims` (its value names a package that holds `*.yaml`).
-
-    - id: dark-secrets.disabling-some-heads-hurts   # lower case, digits, dots and dashes
-      aliases: [dark-secrets.some-heads-hurt]       # optional: ids it had before
-      source: {paper: …, section: "4.6"}    # optional: page, figure, quote
-      statement: …                          # one sentence, in our own words
-      published: {text: …, values: {MRPC: 0.012}}
-      study: head-ablation
-      rule: {quantity: best_head_gain, relation: above, value: 0}   # above, below
-      #     {quantity: …, relation: between, values: [0, 0.1]}      # between, outside
-      #     margin: 0.005                   # of above and below: less than this does not matter;
-      #                                     # never more than the source counts as an effect
-      #     unit: points                    # or "%": readers see it times a hundred; fractions here
-      explanation: …                        # one paragraph: what is tested, and what it means
-      ours: true                            # optional: the paper does not say it; our question
-      tasks: {only: [MRPC, RTE]}            # optional: the tasks it is said of; or {except: [QQP]}
-
-Claims that differ in some words and numbers are one entry: `each` is a list of mappings, and names
-in braces stand for their values in all other fields.
-
-    - each: [{row: pkd, least: 1.3}, {row: tiny, least: 6}]
-      id: primer-compression.{row}-smaller
-      rule: {quantity: "{row}_fewer", relation: above, value: "{least}"}
-      …
+"""What is asked of a quantity, what can come out, and what would settle what stays open.
 
 A verdict rests on an interval, never on a bare point.
+
+The width of an interval falls as the root of the number of observations. So the number that is
+needed is the one whose interval, around the value that was found, would decide. It is a rough
+guide: if the truth is the value that was found, that many decide about every second time. Not all
+intervals follow this law. A study may give its own number (`Estimate.needed`), say what more would
+give (`foreseen`) or which share of the width no number takes away (`lasting`), that the bounds
+count things (`counted`), or what would help instead (`remedy`). All numbers are for the level at
+which the estimate was judged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError
-from bertology.results.settling import Settling, settling
-from bertology.results.verdict_view import UNITS, brief, in_unit, look_of, measured, statement_text
+from bertology.results.number_text import UNITS, in_unit
 
 if TYPE_CHECKING:
     from bertology.stats import Estimate
+
+NOT_RUN = "not run"
+MIXED = "mixed"  # not the same on all data
+_AFFORDABLE = 1000  # times what there was
+_GIVEN_BY_MODEL = ("heads", "layers", "weights")  # nobody can have more of them
 
 
 class Outcome(StrEnum):
@@ -58,6 +43,41 @@ class Outcome(StrEnum):
     def in_words(self) -> str:
         """As readers see it; files keep the value."""
         return look_of(self).words
+
+
+@dataclass(frozen=True)
+class OutcomeStyle:
+    """An outcome as readers see it."""
+
+    words: str
+    sign: str
+    colour: str  # on a white page
+    style: str  # in the terminal
+
+
+LOOKS = {
+    "holds": OutcomeStyle("holds", "✓", "#00664f", "green"),
+    "fails": OutcomeStyle("fails", "✗", "#a8430a", "red"),
+    "negligible": OutcomeStyle("negligible", "≈", "#4a4a9c", "cyan"),
+    "inconclusive": OutcomeStyle("inconclusive", "?", "#6b6b6b", "yellow"),
+    "not-applicable": OutcomeStyle("not judged", "–", "#6b6b6b", "dim"),
+    MIXED: OutcomeStyle(MIXED, "±", "#7a5c00", "magenta"),
+    NOT_RUN: OutcomeStyle(NOT_RUN, "○", "#6b6b6b", "dim"),
+}
+"""By the value of the outcome; `mixed` and `not run` are no outcomes of one verdict."""
+OUTCOMES = ("holds", "fails", "negligible", MIXED, "inconclusive", "not judged", NOT_RUN)
+"""All that a claim can be over several tasks, in words, in the order of summaries."""
+TERMINAL_STYLES = {look.words: look.style for look in LOOKS.values()}
+
+
+def look_of(outcome: Outcome | None) -> OutcomeStyle:
+    """How an outcome looks; None: its study was not run."""
+    return LOOKS[NOT_RUN if outcome is None else outcome.value]
+
+
+def named_look(words: str) -> OutcomeStyle:
+    """How an outcome over several tasks looks, by its words."""
+    return next(look for look in LOOKS.values() if look.words == words)
 
 
 class Relation(StrEnum):
@@ -172,109 +192,46 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a statement was made."""
+class Settling:
+    """What an open question needs."""
 
-    paper: str
-    section: str
-    page: str | None = None
-    figure: str | None = None
-    quote: str | None = None
-
-    def __str__(self) -> str:
-        figure = f", Figure {self.figure}" if self.figure else ""
-        page = f", p. {self.page}" if self.page else ""
-        return f"{self.paper}, section {self.section}{figure}{page}"
+    visible: float | None
+    """The smallest difference that could be seen: half of the interval's width; None for counts."""
+    needed: int | None
+    """About how many of the estimate's unit; None: more than can be had, or nobody can tell."""
+    fixed: bool = False
+    """Whether the model has no more of what was counted."""
 
 
-@dataclass(frozen=True)
-class Published:
-    """What the source reports: in words, and as numbers by name (effects as fractions)."""
-
-    text: str
-    values: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """The tasks that a statement is made of: `only` these, or all but those that are excepted."""
-
-    only: tuple[str, ...] = ()
-    excepted: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if bool(self.only) == bool(self.excepted):
-            must = "give either 'only' or 'except', a list of tasks"
-            raise ParameterError("tasks", "a claim", must, (self.only, self.excepted))
-
-    def why_not(self, data: str) -> str | None:
-        """Why the statement is not about a task; None where it is. "": no single task."""
-        named = [task.casefold() for task in self.only or self.excepted]
-        if not data or (data.casefold() in named) is bool(self.only):
-            return None
-        return f"the paper says it of {self}"
-
-    def __str__(self) -> str:
-        named = self.only or self.excepted
-        listed = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
-        return f"{listed} only" if self.only else f"all tasks but {listed}"
+def settling(rule: Rule, estimate: Estimate) -> Settling | None:
+    """What would settle a rule on an estimate that leaves it open; None where nobody can tell."""
+    half = (estimate.high - estimate.low) / 2
+    if not math.isfinite(half) or not math.isfinite(estimate.value) or estimate.n < 2:
+        return None
+    visible = None if estimate.counted else half
+    if estimate.needed is not None and estimate.needed > estimate.n:
+        return Settling(visible, _rounded(estimate.needed))
+    if estimate.unit in _GIVEN_BY_MODEL and not estimate.remedy:
+        return Settling(visible, None, fixed=True)
+    return Settling(visible, _needed(rule, estimate))
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the literature that a study's result can bear out or not.
+def _needed(rule: Rule, estimate: Estimate) -> int | None:
+    open_yet = rule.judge(estimate)
 
-    `ours`: the paper does not say it; the question, or the reading of it, is our own.
-    """
+    def decides(n: int) -> bool:
+        return rule.judge(estimate.expected_at(n)) is not open_yet
 
-    id: str
-    source: Source
-    statement: str
-    published: Published
-    study: str
-    rule: Rule
-    explanation: str
-    ours: bool = False
-    tasks: Tasks | None = None
-    aliases: tuple[str, ...] = ()
-    """Ids that it had before; they are understood wherever an id is."""
+    low, high = estimate.n, estimate.n * _AFFORDABLE
+    if not decides(high):
+        return None
+    while high - low > 1:  # an interval that shrinks around its value decides once and for all
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle, high)
+    return _rounded(high)
 
 
-@dataclass(frozen=True, repr=False)
-class Verdict:
-    """A claim, what became of it, and the estimate that decided.
-
-    Its `repr` is one line; `str` and `measured` say all that it rests on.
-    """
-
-    claim: Claim
-    outcome: Outcome
-    estimate: Estimate | None
-    n: int
-    reason: str | None = None  # why it was not judged, where that is known
-    level: float | None = None
-    """The level it was judged at, where others were judged with it; see `over_tasks`."""
-
-    @property
-    def measured(self) -> str:
-        """What it rests on: value, interval, n and what would settle it; or why not judged."""
-        return measured(self)
-
-    @property
-    def settling(self) -> Settling | None:
-        """What would settle it, where it is inconclusive and that can be told."""
-        e = self.estimate
-        if self.outcome is not Outcome.INCONCLUSIVE or e is None:
-            return None
-        return settling(self.claim.rule, e if self.level is None else e.at_level(self.level))
-
-    @property
-    def alone(self) -> Outcome:
-        """What it would be if no other were judged with it."""
-        return self.outcome if self.estimate is None else self.claim.rule.judge(self.estimate)
-
-    def __repr__(self) -> str:
-        return f"<{self.outcome.in_words}: {self.claim.id}, {brief(self)}>"
-
-    def __str__(self) -> str:
-        return f"{self.outcome.in_words}: {statement_text(self.claim)} ({self.measured})"
+def _rounded(n: int) -> int:
+    """Upwards to two digits: more would look exact."""
+    step = int(10 ** max(0, len(str(n)) - 2))
+    return -(-n // step) * step
