@@ -7,7 +7,7 @@ claim is YAML: statement, source, what was published, and a rule such as `best_h
 `settling`). The verdict is computed when asked for, so an old result can be judged on a new claim.
 Intervals behind claims hold for all heads together, since the best of 144 is always picked after
 looking; `over_tasks` corrects over the tasks of a page. Claims that no paper makes are `ours` and
-counted apart. `verdict_view` is the one place that words a verdict.
+counted apart. `verdicts` is the one place that words a verdict.
 
 What was measured stays (`measured`): the parts of a study as NetCDF, with checksums, under a key
 that is a hash of all that can change them: study, `measured_version`, measuring parameters,
