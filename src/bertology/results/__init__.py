@@ -3,8 +3,8 @@
 `conclude` of a study declares its quantities once, as an `Estimate`: value, interval, what the
 interval is over (`unit`, `n`), the p-value where an exact test decides, and what would settle it. A
 claim is YAML: statement, source, what was published, and a rule such as `best_head_gain above 0`. A
-`Rule` with a margin turns the estimate into holds, fails, negligible or inconclusive (`claims`,
-`settling`). The verdict is computed when asked for, so an old result can be judged on a new claim.
+`Rule` with a margin turns the estimate into holds, fails, negligible or inconclusive (`rules`).
+The verdict is computed when asked for, so an old result can be judged on a new claim.
 Intervals behind claims hold for all heads together, since the best of 144 is always picked after
 looking; `over_tasks` corrects over the tasks of a page. Claims that no paper makes are `ours` and
 counted apart. `verdicts` is the one place that words a verdict.
