@@ -358,7 +358,7 @@ def test_figures_are_drawn_again_by_other_code_or_of_other_data_only(
         drawn.append(name)
         return b"<svg/>"
 
-    monkeypatch.setattr("bertology.results.store.rendered", rendered)
+    monkeypatch.setattr(Result, "svg", rendered)
     first = result(kind=Drawn)
     store.save(first)
     once = len(drawn)
