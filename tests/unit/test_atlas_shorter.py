@@ -15,7 +15,6 @@ from bertology.report.atlas.claims import first_entries, in_short
 from bertology.report.atlas.gathering import gather
 from bertology.report.atlas.page import atlas_page
 from bertology.report.web import image
-from bertology.results import rendering
 from bertology.results.drawing import Drawing
 from bertology.results.drawing_code import drawn_by
 from bertology.results.rendering import render
@@ -159,7 +158,7 @@ def test_a_stored_figure_is_shown_again_and_drawn_anew_when_the_code_changed(
 
     monkeypatch.setattr(toy.Toy, "drawings", one)
     monkeypatch.setattr("bertology.results.result._find", lambda study: toy.Toy)
-    monkeypatch.setattr(rendering, "render", noted)
+    monkeypatch.setattr("bertology.results.result.render", noted)
     store = Store(str(tmp_path))
     store.save(result)
     assert len(drawn) == 1
