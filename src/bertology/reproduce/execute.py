@@ -263,7 +263,11 @@ class PlanExecutor:
 
     def _about(self, where: str, head: str) -> dict[str, Any]:
         model = self._at_hand(where, head)
-        return model.about() if isinstance(model, ModelAtHand) else describe_model(model)
+        if not isinstance(model, ModelAtHand):
+            return describe_model(model)
+        about = model.about()
+        model.remember()
+        return about
 
     def _corpus(self, data: Data) -> Corpus:
         return self._loaded(data, data.split, data.limit)

@@ -35,16 +35,26 @@ class ModelAtHand:
     head: str
     store: Store
     _encoder: Encoder | None = field(default=None, init=False)
+    _read: str | None = field(default=None, init=False)  # the files that it was loaded from
     _about: dict[str, Any] | None = field(default=None, init=False)
 
     def encoder(self) -> Encoder:
-        """The model, loaded once. The store then knows it."""
+        """The model, loaded once."""
         if self._encoder is None:
-            key = self._key()
+            self._read = self._key()
             self._encoder = self.source.load(self.head)
-            if key is not None and self._encoder.tokenizer is not None:
-                self.store.remember_model(key, describe_model(self._encoder))
         return self._encoder
+
+    def loaded(self, encoder: Encoder) -> ModelAtHand:
+        """The same, where it was loaded just now."""
+        self._read, self._encoder = self._key(), encoder
+        return self
+
+    def remember(self) -> None:
+        """Let the store know it, if it was loaded: when what was asked of it is stored."""
+        if self._read is not None and self._encoder and self._encoder.tokenizer is not None:
+            self.store.remember_model(self._read, describe_model(self._encoder))
+            self._read = None
 
     def known(self) -> dict[str, Any] | None:
         """What `describe_model` says of it, without loading; None where the store cannot know."""

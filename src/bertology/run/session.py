@@ -55,6 +55,22 @@ def _loaded(model: Encoder | ModelAtHand) -> Encoder:
     return model.encoder() if isinstance(model, ModelAtHand) else model
 
 
+def _at_hand(
+    study: Study,
+    model: Encoder | ModelAtHand,
+    given: Mapping[str, Encoder | ModelAtHand],
+    known: Mapping[str, Encoder],
+) -> list[ModelAtHand]:
+    """The models of a run that were loaded by name, which the store may know from now on."""
+    if not isinstance(model, ModelAtHand):
+        return []
+    found = [model, *(other for other in given.values() if isinstance(other, ModelAtHand))]
+    for parameter, encoder in known.items():
+        if parameter not in given:
+            found.append(model.beside(str(getattr(study, parameter))).loaded(encoder))
+    return found
+
+
 @dataclass(frozen=True)
 class Session:
     """How studies are run: the store for results, the engine, the progress bar.
@@ -105,14 +121,18 @@ class Session:
             notify(note)
         encoder = as_needed(study, encoder)
         study, known = find_before(study, encoder, models)
+        loaded = _at_hand(study, model, given, known)
         resolved = resolve_others(study, encoder, known).items()
         used = {parameter: as_needed(study, other) for parameter, other in resolved}
         inputs = Inputs(encoder, corpus, self.store, used, tuple(notes))
         check_others(name, study, encoder, inputs.others, corpus)
         provenance = self._provenance(name, study, inputs)
-        if not self.force and self.store.has(provenance):
-            return self._stored(provenance, study, inputs)
-        return self._made(provenance, study, inputs)
+        stored = not self.force and self.store.has(provenance)
+        make = self._stored if stored else self._made
+        result = make(provenance, study, inputs)
+        for at_hand in loaded:
+            at_hand.remember()
+        return result
 
     def _made(self, provenance: Provenance, study: Study, inputs: Inputs) -> Result:
         """The result of what is measured now, or was before."""
