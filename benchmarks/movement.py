@@ -26,7 +26,7 @@ from bertology.model.weight_ranks import without_smallest
 from bertology.quiet import hush
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.movement import Movement
-from bertology.train.prune_data import learned_texts
+from bertology.train.prune_judge import learned_texts
 
 _SCORED = 300
 

@@ -25,7 +25,7 @@ from bertology.quiet import hush
 from bertology.train.answers import answer, encode_for, match_of
 from bertology.train.encoded import task_of
 from bertology.train.part_ranking import GivenAnswers, without
-from bertology.train.prune_data import learned_texts
+from bertology.train.prune_judge import learned_texts
 
 
 def smaller(encoder: Encoder, gone: Sequence[int]) -> Encoder:

@@ -22,7 +22,7 @@ from bertology.model.part_masks import PartImportances, PartMask
 from bertology.studies.pruning.importance_pruning import ImportancePruning
 from bertology.studies.pruning.magnitude_pruning import MagnitudePruning
 from bertology.train import iterative_pruning
-from bertology.train.pruning_state import PruneStep
+from bertology.train.iterative_pruning import PruneStep
 from nulls import BORDER, FAILS, HOLDS, Null, at_the_truth, judged
 
 _SEEDS = (3, 5, 10)

@@ -22,7 +22,7 @@ from bertology.data.static_vectors import read_word_vectors
 from bertology.errors import DataError, InterruptedRunError, ParameterError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.run import distilling
-from bertology.train.pretrain import stopping
+from bertology.train.pretrain import processes
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def stopped_after(monkeypatch: pytest.MonkeyPatch, blocks: int, *, killed: bool)
             event.clear()
 
     monkeypatch.setattr(word_contexts, "add_contexts", add)
-    monkeypatch.setattr(stopping, "stoppable", Stoppable)
+    monkeypatch.setattr(processes, "stoppable", Stoppable)
     return done
 
 

@@ -19,7 +19,7 @@ from bertology.errors import CapabilityError, DataError, JobError
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
 from bertology.train.prune import shrink
-from bertology.train.prune_data import split_training
+from bertology.train.prune_judge import split_training
 from bertology.train.prune_settings import PruneSettings
 from bertology.train.pruned import prune_to
 

@@ -19,8 +19,7 @@ from bertology.results.result import Result
 from bertology.run.session import Session
 from bertology.studies import STUDIES
 from bertology.studies.cloze import affordances, malformed_input
-from bertology.train import speed
-from bertology.train.baselines import networks
+from bertology.train import baselines, speed
 from bertology.train.probes import battery
 from printed import Done, run
 
@@ -108,8 +107,8 @@ def test_a_survey_is_a_page_without_any_data(
 
     monkeypatch.setattr("bertology.reproduce.render.page._drawn", drawn)
     # Whether probes and baselines have learnt much does not matter to a page.
-    monkeypatch.setattr(networks, "HIDDEN", 8)
-    monkeypatch.setattr(networks, "EPOCHS", 1)
+    monkeypatch.setattr(baselines, "HIDDEN", 8)
+    monkeypatch.setattr(baselines, "EPOCHS", 1)
     learn = battery.descended
 
     def learn_little(*given: Any, steps: int, **more: Any) -> None:

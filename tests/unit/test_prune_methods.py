@@ -31,8 +31,7 @@ from bertology.model.weight_masks import prunable
 from bertology.train import prune_weights
 from bertology.train.history import Step
 from bertology.train.prune import shrink
-from bertology.train.prune_data import split_training
-from bertology.train.prune_judge import Judge
+from bertology.train.prune_judge import Judge, split_training
 from bertology.train.prune_settings import PruneSettings
 from bertology.train.pruned import Pruned, PruneWatch, prune_to
 from bertology.train.recovery import Recovery

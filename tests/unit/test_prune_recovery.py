@@ -19,9 +19,8 @@ from bertology.train.finetune import FinetuneSettings
 from bertology.train.history import Step as TrainingStep
 from bertology.train.memory import Memory
 from bertology.train.part_ranking import GivenAnswers, divergence, without
-from bertology.train.prune import Cut, Step, cut_of, replay, shrink
-from bertology.train.prune_data import learned_texts, split_training
-from bertology.train.prune_progress import Progress
+from bertology.train.prune import Cut, Progress, Step, cut_of, replay, shrink
+from bertology.train.prune_judge import learned_texts, split_training
 from bertology.train.prune_settings import PruneSettings
 from bertology.train.pruned import PruneWatch, prune_to
 from bertology.train.recovery import Recovery, recover

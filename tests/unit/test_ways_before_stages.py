@@ -17,10 +17,9 @@ from bertology.errors import BertologyError, CapabilityError, DataError, Paramet
 from bertology.model.encoder import Encoder
 from bertology.studies.training.finetuning_variants import FinetuningVariants
 from bertology.train.encoded import encode
-from bertology.train.finetune import FinetuneSettings, finetune
+from bertology.train.finetune import FinetuneSettings, finetune, try_ways
 from bertology.train.iterative_pruning import split_deciding
 from bertology.train.movement import Movement
-from bertology.train.preparing import try_ways
 from bertology.train.starts import begin
 from bertology.train.tuning import TuningJob, try_job, tune
 from bertology.train.ways import read_way

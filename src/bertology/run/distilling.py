@@ -235,7 +235,7 @@ class _Work:
     def done(self, bar: Progress) -> tuple[ContextSums, int]:
         """All passes, those that were made before this process left out."""
         from bertology.annotated.word_contexts import ContextSums
-        from bertology.train.pretrain.stopping import stoppable
+        from bertology.train.pretrain.processes import stoppable
 
         width, settings = self.encoder.shape.hidden, self.settings
         held = 8 * len(self.words) * width * len(settings.layers)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import CapabilityError
 from bertology.metrics import Metric, find_metric
+from bertology.results.comparison import beats_constant_answer
 from bertology.train.encoded import encode, task_of
 from bertology.train.token_rows import Encoded
 
@@ -40,6 +41,22 @@ class Answers:
     def score(self) -> float:
         """The main metric over all examples."""
         return self.metric.score(self.predictions, self.labels)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """All metrics of the task."""
+        return {
+            name: find_metric(name).score(self.predictions, self.labels)
+            for name in self.task.metrics
+        }
+
+    @property
+    def knowing(self) -> bool:
+        """Whether they are surely better than a constant answer."""
+        classes = self.task.kind != "regression"
+        return beats_constant_answer(
+            self.predictions, self.labels, classes=classes, metric=self.metric.name
+        )
 
     def statistics(self, metric: Metric) -> Floats:
         """(N, K), as the metric wants them."""

@@ -3,15 +3,19 @@
 The recipe is that of the BERT paper: AdamW, a learning rate that rises and then falls in straight
 lines, and no weight decay on biases and LayerNorms. Equal seeds give equal models on one machine
 with one number of threads; sums of floats are grouped differently by more or fewer threads.
+
+What does not fit is refused before any work. Most ways say so when they prepare a model; where a
+stage comes before, which may take hours, all that is no stage is prepared on a copy first.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -30,12 +34,12 @@ from bertology.train.history import Epoch, History, OnStep, Step, Watch
 from bertology.train.memory import Course, Memory
 from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
-from bertology.train.preparing import lesson_of, prepare
 from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded, quick_products
 from bertology.train.stage_watch import StageWatch
 from bertology.train.token_rows import Encoded
 from bertology.train.ways import Lesson, Pass, Way, read_ways
+from bertology.train.ways.way import Moment
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -370,3 +374,89 @@ def _all_or_nothing(model: Model, trainer: _Trainer, memory: Memory | None) -> I
         for way in trainer.settings.ways:
             assert trainer.lesson is not None
             way.finish(trainer.lesson)
+
+
+def lesson_of(
+    model: Classifier,
+    tokenizer: Tokenizer,
+    train: Corpus,
+    scored: Sequence[Corpus],
+    settings: FinetuneSettings,
+    *,
+    head: Collection[str] | None = None,
+    source: Mapping[str, Any] | None = None,
+    memory: Memory | None = None,
+    stages: StageWatch | None = None,
+) -> Lesson:
+    """What ways may know of a training; without a `head`, it is all that is outside of the body."""
+    if head is None:
+        body = {id(p) for p in model.base_model.parameters()}
+        head = frozenset(n for n, p in model.named_parameters() if id(p) not in body)
+    return Lesson(
+        model,
+        tokenizer,
+        train,
+        settings.seed,
+        settings.learning_rate,
+        settings.batch_size,
+        settings.max_length,
+        head,
+        source,
+        None if memory is None else memory.stages,
+        watch=stages or StageWatch(),
+        epochs=settings.epochs,
+        precision=settings.precision,
+        recorded=settings.recorded,
+        scored=scored,
+    )
+
+
+def prepare(lesson: Lesson, ways: Sequence[Way]) -> None:
+    """Let all ways prepare the model of a lesson, stages first."""
+    try:
+        if any(way.stage for way in ways):
+            try_ways(lesson, ways)
+        else:
+            _check(lesson, ways)
+        with seeded(lesson.seed, lesson.model.device):
+            for way in ways:
+                way.prepare(lesson)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(
+            "Training stopped in a stage before it; what was finished is kept.",
+            hint="The same command goes on.",
+        ) from None
+    _check_learning(lesson.model, ways)
+
+
+def try_ways(lesson: Lesson, ways: Sequence[Way]) -> None:
+    """Refuse what does not fit the model or the data, as all ways together would; no stage is done.
+
+    What ways do to a model, they do to a copy of it.
+    """
+    _check(lesson, ways)
+    tried = [way for way in ways if not way.stage]
+    if not tried:
+        return
+    model = copy.deepcopy(lesson.model)
+    own = replace(lesson, model=model, spent={}, passed={}, moment=Moment(), kept={})
+    try:
+        with seeded(lesson.seed, model.device):
+            for way in tried:
+                way.prepare(own)
+            for way in tried:
+                way.rates(own)
+        _check_learning(model, ways)
+    finally:
+        for way in tried:
+            way.finish(own)
+
+
+def _check(lesson: Lesson, ways: Sequence[Way]) -> None:
+    for way in ways:
+        way.check(lesson, ways)
+
+
+def _check_learning(model: Model, ways: Sequence[Way]) -> None:
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise ParameterError("ways", "finetune", "leave something to train", ways)

@@ -21,6 +21,15 @@ tokenizer = AutoTokenizer.from_pretrained("{name}")
 model = AutoModelForPreTraining.from_pretrained("{name}")
 ```"""
 
+LOADED_BY_TRANSFORMERS = """\
+```python
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+# The name stands for the path of this folder.
+tokenizer = AutoTokenizer.from_pretrained("{name}")
+model = AutoModelForSequenceClassification.from_pretrained("{name}")
+```"""
+
 
 def model_card(record: TrainingRecord, *, name: str) -> str:
     """A README.md with front matter for a pre-trained model; every number is the record's."""

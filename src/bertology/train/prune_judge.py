@@ -1,23 +1,31 @@
-"""Whether a smaller model is good enough, by examples that only decide that."""
+"""Which examples rank parts, and which others decide whether a smaller model is good enough."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
-from bertology.data.corpus import Corpus
-from bertology.errors import CapabilityError, JobError
+from bertology.data.corpus import Corpus, Example
+from bertology.data.loading import load_corpus
+from bertology.errors import BertologyError, CapabilityError, DataError, JobError
 from bertology.model.encoder import Encoder
-from bertology.results.comparison import beats_constant_answer
 from bertology.stats.paired import influences
 from bertology.train.answers import Answers, answer, encode_for
+from bertology.train.checkpoint import read_record
 from bertology.train.encoded import task_of
 from bertology.train.evaluate import baseline
-from bertology.train.prune_settings import PruneSettings
+from bertology.train.prune_settings import THINNING, PruneSettings
 
 Tell = Callable[[str], None]
+_FEWEST = 20  # examples to rank by, and to select by
+_RANKING = 5  # one of so many examples ranks; selection decides, and gets the others
+_DECIDING = 5  # of movement pruning: one of so many examples selects, the others are learnt from
+_MOST_RANKING = 200  # more make a ranking slower, and hardly better
+Texts = tuple[str, ...]
 
 
 @dataclass
@@ -42,12 +50,7 @@ class Judge:
         self._encoded = encode_for(self.given, self.selection)
         self.intact = self._answers(self.given)
         metric = self.intact.metric.name
-        if not beats_constant_answer(
-            self.intact.predictions,
-            self.intact.labels,
-            classes=self._task.kind != "regression",
-            metric=metric,
-        ):
+        if not self.intact.knowing:
             name = self.given.name
             raise CapabilityError(
                 f"{name!r} does not surely beat a constant answer on {self.selection.name}, so "
@@ -91,3 +94,73 @@ def _standard_error(before: Answers, after: Answers) -> float:
     metric = before.metric
     psi, _ = influences(metric, before.statistics(metric), after.statistics(metric)[None])
     return float(np.std(psi[0]) / np.sqrt(psi.shape[1]))
+
+
+@dataclass(frozen=True)
+class PruneData:
+    """Training examples for two uses; no text of the held-out data is among them."""
+
+    ranking: Corpus | None  # of parts; single weights are ranked without any
+    selection: Corpus
+    training: Corpus  # what a training may learn from
+    seen: bool  # whether the model was trained on those that rank and select, as far as is known
+
+
+def split_training(
+    train: Corpus,
+    held_out: Corpus,
+    *,
+    seed: int,
+    limit: int | None = None,
+    learned: frozenset[Texts] = frozenset(),
+    method: str = "measured",
+) -> PruneData:
+    """Split what is not held out; examples that the model did not learn from come first.
+
+    A model answers what it learned from better than anything else, so the loss on such examples
+    is not that on others. A training after the cut may learn from all, since nothing is chosen by
+    what it gives. Movement pruning trains models that are then chosen from: those that select are
+    at most a fifth of the data there, and no training learns from them.
+    """
+    unseen = {e.texts for e in held_out}
+    kept = [e for e in train if e.texts not in unseen]
+    fresh = [e for e in kept if e.texts not in learned] if learned else []
+    usable = fresh if len(fresh) >= 2 * _FEWEST * _RANKING else list(kept)
+    if len(usable) < 2 * _FEWEST:
+        raise DataError(
+            f"{len(usable)} training examples of {train.name!r} are not in the held-out data; "
+            f"pruning needs {2 * _FEWEST}: some rank parts, the others select.",
+            hint="Name other data (--validation) or splits (--train-split, --split), or raise "
+            "--limit.",
+        )
+    random.Random(seed).shuffle(usable)
+    if method == "movement":
+        fifth = max(2 * _FEWEST, len(kept) // _DECIDING)
+        limit = fifth if limit is None else min(limit, fifth)
+    drawn = usable[:limit]
+    middle = 0 if method in THINNING else min(max(_FEWEST, len(drawn) // _RANKING), _MOST_RANKING)
+    selection = drawn[middle:]
+    if method == "movement":
+        deciding = {e.texts for e in selection}
+        kept = [e for e in kept if e.texts not in deciding]
+    return PruneData(
+        _part(train, drawn[:middle]) if middle else None,
+        _part(train, selection),
+        _part(train, kept),
+        seen=usable is not fresh,
+    )
+
+
+def _part(corpus: Corpus, examples: Sequence[Example]) -> Corpus:
+    return replace(corpus, examples=examples, origin={}, drawn_from=None)
+
+
+def learned_texts(model: str) -> frozenset[Texts]:
+    """What a model of ours was fine-tuned on, by its record; nothing where that is not known."""
+    try:
+        record = read_record(Path(model).expanduser()) or {}
+        origin = record["train"]["origin"] if "train" in record else {}
+        corpus = load_corpus(**origin) if "name_or_path" in origin else None  # type: ignore[arg-type]
+    except (BertologyError, KeyError, TypeError, OSError):
+        return frozenset()  # the data are no longer where they were
+    return frozenset(e.texts for e in corpus or ())

@@ -30,10 +30,8 @@ from bertology.model.weight_ranks import without_smallest
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.history import History, OnStep
 from bertology.train.movement import Movement
-from bertology.train.prune import Cut, Shrunk, Step, resumed
-from bertology.train.prune_data import PruneData
-from bertology.train.prune_judge import Judge, Tell
-from bertology.train.prune_progress import Unfinished
+from bertology.train.prune import Cut, Shrunk, Step, Unfinished, resumed
+from bertology.train.prune_judge import Judge, PruneData, Tell
 from bertology.train.prune_settings import PruneSettings
 from bertology.train.recovery import recover
 from bertology.train.starts import default_rate, find_start

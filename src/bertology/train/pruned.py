@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ModelError
-from bertology.metrics import find_metric
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
 from bertology.model.weight_masks import WeightMask, survival, weights_held_at_zero
-from bertology.results.comparison import beats_constant_answer
 from bertology.results.provenance import library_versions
 from bertology.stats.intervals import Estimate
-from bertology.stats.paired import paired_bootstrap, score_interval
-from bertology.train.answers import Answers, answer, encode_for
+from bertology.stats.paired import score_interval
+from bertology.train.answers import answer, encode_for
 from bertology.train.checkpoint import (
     SCHEMA,
     check_folder,
@@ -31,20 +30,34 @@ from bertology.train.checkpoint import (
     read_record,
     save_checkpoint,
 )
+from bertology.train.compress.measuring import points_lost
 from bertology.train.encoded import task_of
 from bertology.train.fit import check_fit
 from bertology.train.history import History, OnStep
 from bertology.train.memory import Memory
-from bertology.train.prune import Cut, Shrunk, shrink
-from bertology.train.prune_data import PruneData, learned_texts, split_training
-from bertology.train.prune_judge import Tell
-from bertology.train.prune_progress import Unfinished
+from bertology.train.model_card import LOADED_BY_TRANSFORMERS, card_head, card_table, card_versions
+from bertology.train.prune import Cut, Shrunk, Unfinished, shrink
+from bertology.train.prune_judge import PruneData, Tell, learned_texts, split_training
 from bertology.train.prune_settings import PruneSettings
 from bertology.train.prune_weights import shrink_by_magnitude, shrink_by_movement, weights_text
-from bertology.train.pruned_card import cut_text, pruned_card
 from bertology.train.records import TrainingRecord
 from bertology.train.recovery import recover
 from bertology.train.speed import Speed, measure_latencies, measure_speeds
+
+if TYPE_CHECKING:
+    from bertology.train.prune import Cut
+
+_OURS = """\
+```python
+import bertology as bt
+
+encoder = bt.load("{name}", head="classification")  # the path of this folder
+model, tokenizer = encoder.model, encoder.tokenizer
+```
+
+The layers differ in size, which no config of transformers can say: transformers alone refuses
+this folder. The model that `bt.load` gives is an ordinary PyTorch module; `bertology export-model`
+writes it as one file that runs without this package."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +254,7 @@ def _measured(
         mask=shrunk.mask,
         before=score_interval(metric, before.statistics(metric)),
         after=score_interval(metric, after.statistics(metric)),
-        loss=_loss(before, after),
+        loss=points_lost(before, after),
         max_loss=settings.final_loss(before.score),
         method=settings.method,
         speeds=(speeds[0], speeds[1]),
@@ -250,19 +263,10 @@ def _measured(
         megabytes=(_megabytes(encoder), _megabytes(shrunk.encoder)),
         packed=None if shrunk.mask is None else (_packed(encoder), _packed(shrunk.encoder)),
         recovered=len(history.epochs) if history else 0,
-        knows=beats_constant_answer(
-            after.predictions,
-            after.labels,
-            classes=after.task.kind != "regression",
-            metric=metric.name,
-        ),
+        knows=after.knowing,
         plain=is_plain(shrunk.encoder.config),
     )
-    scores = {
-        name: find_metric(name).score(after.predictions, after.labels)
-        for name in after.task.metrics
-    }
-    return found, scores
+    return found, after.scores
 
 
 def _uses(data: PruneData, held_out: Corpus) -> str:
@@ -322,17 +326,6 @@ def _megabytes(encoder: Encoder) -> float:
     return held / 1e6
 
 
-def _loss(before: Answers, after: Answers) -> Estimate:
-    """The loss in points. Its bounds allow for changed answers that were not seen."""
-    metric = before.metric
-    found = paired_bootstrap(metric, before.statistics(metric), after.statistics(metric)[None])
-    value, low, high = (
-        -100 * float(end[0]) + 0.0
-        for end in (found.difference, found.simultaneous_high, found.simultaneous_low)
-    )
-    return Estimate(value, low, high, found.n, found.level)
-
-
 def _record(
     found: Pruned,
     encoder: Encoder,
@@ -358,9 +351,9 @@ def _record(
             "selection_scores": [shrunk.intact, shrunk.score],
             "tried": shrunk.tried,
             "metric": found.metric,
-            "before": _bounds(found.before),
-            "after": _bounds(found.after),
-            "loss_in_points": _bounds(found.loss),
+            "before": found.before.as_record(),
+            "after": found.after.as_record(),
+            "loss_in_points": found.loss.as_record(),
             "parameters": list(found.parameters),
             "megabytes": list(found.megabytes),
             "speeds": [asdict(speed) for speed in found.speeds],
@@ -396,5 +389,165 @@ def _weights_record(found: Pruned, encoder: Encoder) -> dict[str, Any]:
     }
 
 
-def _bounds(estimate: Estimate) -> dict[str, float]:
-    return {name: getattr(estimate, name) for name in ("value", "low", "high", "n", "level")}
+def cut_text(cut: Cut) -> str:
+    """`2 layers (3, 7), 14 heads and 1 MLP (0)`"""
+    told = []
+    for units, name in ((cut.layers, "layer"), (cut.heads, "head"), (cut.mlps, "MLP")):
+        if units:
+            plural = "" if len(units) == 1 else "s"
+            which = "" if name == "head" else f" ({', '.join(str(i) for i in units)})"
+            told.append(f"{len(units)} {name}{plural}{which}")
+    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+
+
+def pruned_card(found: Pruned, record: TrainingRecord, *, name: str) -> str:
+    """A README.md with front matter."""
+    origin = record["pruned_from"]
+    lines = [
+        *card_head("text-classification"),
+        f"# {name}",
+        "",
+        f"{origin['name']} (fingerprint `{origin['fingerprint']}`), pruned for the task "
+        f"{record['task']}.",
+        "",
+        found.sentence,
+        "",
+        *_numbers(found),
+        *_method(found, record),
+        *_command(record),
+        "## How to load it",
+        "",
+        (LOADED_BY_TRANSFORMERS if found.plain else _OURS).format(name=name),
+        "",
+        *_limits(),
+        *card_versions(record, "Made"),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _numbers(found: Pruned) -> Iterator[str]:
+    yield from ["## Before and after", ""]
+    scores = [f"{e.value:.4f} ({e.low:.4f} to {e.high:.4f})" for e in (found.before, found.after)]
+    packed = [("packed with gzip", *(f"{n:,.1f} MB" for n in found.packed or ()))]
+    yield from card_table(
+        ("", "before", "after"),
+        [
+            (f"{found.metric}, 95 % interval", *scores),
+            ("parameters", *(f"{n:,}" for n in found.parameters)),
+            ("weights on disk and in memory", *(f"{n:,.1f} MB" for n in found.megabytes)),
+            *(packed if found.packed else ()),
+            ("one text alone", *(f"{t:.1f} ms" for t in found.latencies)),
+            ("examples a second", *(f"{s.examples_per_second:,.0f}" for s in found.speeds)),
+            ("tokens a second", *(f"{s.tokens_per_second:,.0f}" for s in found.speeds)),
+        ],
+    )
+    where = found.speeds[0]
+    if found.mask is not None:
+        yield (
+            "The weights that are gone are zeros in the file: it gets smaller only when it is "
+            "packed (gzip, quickest level). Matrices are multiplied as a whole, zeros and all, so "
+            "the model is not faster: where speeds differ, it is by chance. Only software for "
+            "sparse matrices gains from zeros."
+        )
+        yield ""
+    yield (
+        f"The loss is {found.loss.value:.2f} points ({found.certainty}), paired over the same "
+        f"{found.loss.n:,} examples. Speeds are of one machine ({where.device}, {where.threads} "
+        f"thread{'' if where.threads == 1 else 's'}); both models took turns at the same batches."
+    )
+    yield ""
+
+
+def _method(found: Pruned, record: TrainingRecord) -> Iterator[str]:
+    yield from ["## What was cut, and how it was chosen", ""]
+    pruning = record["pruning"]
+    if found.mask is None:
+        rows = [
+            ("layers", ", ".join(str(i) for i in found.cut.layers) or "none"),
+            ("heads", ", ".join(f"{i}.{h}" for i, h in found.cut.heads) or "none"),
+            ("MLPs", ", ".join(str(i) for i in found.cut.mlps) or "none"),
+        ]
+        yield from card_table(("part", "numbers in the original, from 0"), rows)
+    else:
+        weights = pruning["weights"]
+        every = {**weights["by_kind"], "all": (weights["kept"], weights["of"])}
+        rows = [(f"`{k}`" if k != "all" else k, f"{n:,} of {of:,} ({100 * n / of:.1f} %)")
+                for k, (n, of) in every.items()]  # fmt: skip
+        yield from card_table(("matrices of all layers", "weights that are left"), rows)
+        yield from ["Embeddings, biases, LayerNorms, and what is not named here, are whole.", ""]
+    said = [*_ranked(found, pruning), *_decided(found, pruning), *_trained(found, pruning)]
+    yield from [" ".join([*said, "The held-out data were used once, for the scores above."]), ""]
+
+
+def _ranked(found: Pruned, pruning: dict[str, Any]) -> Iterator[str]:
+    """By what was chosen what goes."""
+    on = f"on {pruning['ranking']['size']:,} training examples" if pruning["ranking"] else ""
+    yield {
+        "measured": "Layers and MLPs were ranked by how far the answers move without each of "
+        "them, heads by the mean size of the gradients of their gates (Michel et al., 2019), "
+        f"{on}.",
+        "importance": "Heads and MLPs were ranked by the mean size of the gradients of their "
+        f"gates (Michel et al., 2019; those of heads divided by their length in each layer), {on}, "
+        "and anew after each cut of a tenth of all heads and one MLP (Prasanna et al., 2020).",
+        "magnitude": "The weights of the smallest size went, over all matrices together.",
+        "movement": "Weights went that a training moved towards zero (movement pruning, Sanh et "
+        "al., 2020): as many in each matrix, first fast, then slowly.",
+    }[found.method]
+
+
+def _decided(found: Pruned, pruning: dict[str, Any]) -> Iterator[str]:
+    """How it was decided how much goes."""
+    (before, after), examples = pruning["selection_scores"], pruning["selection"]["size"]
+    other = "other training examples" if pruning["ranking"] else "training examples"
+    if pruning["allowed"] is None:
+        share = pruning["settings"]["weights"]
+        yield (
+            f"How many stay was given ({share:g} of all). On {examples:,} {other}, which decided "
+            f"nothing, {found.metric} went from {before:.4f} to {after:.4f}."
+        )
+    else:
+        tried = pruning["tried"]
+        models = "1 model was" if tried == 1 else f"{tried} models were"
+        yield (
+            f"Cuts were made as long as the loss of {found.metric}, and its standard error, were "
+            f"at most {pruning['allowed']:.3g} points on {examples:,} {other} (from {before:.4f} "
+            f"to {after:.4f}; {models} tried)."
+        )
+        if (keep := pruning["settings"]["keep"]) is not None:
+            yield (
+                f"{100 * keep:g} % of the score were to be kept, and at least half of what the "
+                "model is better than a constant answer."
+            )
+    if pruning["seen"]:
+        yield "As far as is known, the model was trained on these examples."
+
+
+def _trained(found: Pruned, pruning: dict[str, Any]) -> Iterator[str]:
+    epochs = f"{found.recovered} epoch{'s' * (found.recovered > 1)}"
+    if found.method == "movement":
+        yield (
+            f"The training took {epochs} on {pruning['training']:,} other training examples, from "
+            "the weights of the model before; so what changed is due to both, more training and "
+            "fewer weights."
+        )
+    elif found.recovered:
+        held = ", with zeros held at zero" if found.mask is not None else ""
+        yield f"What was left was then trained for {epochs}{held}; nothing was chosen by it."
+    else:
+        yield "Nothing was trained after the cut."
+
+
+def _command(record: TrainingRecord) -> Iterator[str]:
+    if command := record.get("command"):
+        yield from ["## How to make it again", "", f"```sh\n{command}\n```", ""]
+
+
+def _limits() -> Iterator[str]:
+    yield from [
+        "## Limits",
+        "",
+        "- It was cut for one task; on others it may have lost much more.",
+        "- The loss is over all examples: rare kinds of examples may have lost more.",
+        "- It was not examined for harmful associations, and is meant for research.",
+        "",
+    ]

@@ -29,9 +29,8 @@ from bertology.model.weight_masks import WeightMask, weights_held_at_zero
 from bertology.train.encoded import encode, task_of
 from bertology.train.evaluate import predict
 from bertology.train.fit import row_limit
-from bertology.train.iterative_pruning import PruningJob
+from bertology.train.iterative_pruning import Mask, PruningJob
 from bertology.train.protocols import Classifier
-from bertology.train.pruning_state import Mask
 from bertology.train.speed import measure_speeds
 from bertology.train.starts import STARTS, begin
 from bertology.train.tuning import TuningJob, answers_of, tune

@@ -20,12 +20,11 @@ from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
 from bertology.train.encoded import CHOICE, encode, encode_once, head_for, learnable
 from bertology.train.evaluate import baseline, predict, predict_under, scores
-from bertology.train.finetune import FinetuneSettings, finetune
+from bertology.train.finetune import FinetuneSettings, finetune, lesson_of, try_ways
 from bertology.train.fit import check_fit, name_labels, row_limit
 from bertology.train.history import Epoch, History, OnStep, Watch
 from bertology.train.memory import Memory
 from bertology.train.model_card import card_head, card_table, card_versions
-from bertology.train.preparing import lesson_of, try_ways
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
 from bertology.train.records import TrainingRecord

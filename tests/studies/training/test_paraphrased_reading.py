@@ -29,8 +29,7 @@ from bertology.studies.training.paraphrased_reading import (
     ParaphrasedReading,
 )
 from bertology.studies.training.paraphrased_reading.data import Wanted, by_rules, read_data, seen_by
-from bertology.train.choices import EncodedChoices, rows_of
-from bertology.train.encoded import encode, task_of
+from bertology.train.encoded import EncodedChoices, encode, rows_of, task_of
 from bertology.train.evaluate import predict
 from made_reading import made_up
 from result_conformance import ResultConformance, claims_of

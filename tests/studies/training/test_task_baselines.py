@@ -39,7 +39,8 @@ from bertology.studies.training.task_baselines import (
     TaskBaselines,
     TaskBaselinesResult,
 )
-from bertology.train.baselines import BASELINES, networks, train_baseline
+from bertology.train import baselines
+from bertology.train.baselines import BASELINES, train_baseline
 from result_conformance import ResultConformance
 
 WORDS = ["up", "down", "cat", "dog", "sun", "moon", "red", "blue"]
@@ -74,9 +75,9 @@ def coin(words: list[str], rng: random.Random) -> int:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks that learn what is planted here in a second."""
-    monkeypatch.setattr(networks, "HIDDEN", 32)
-    monkeypatch.setattr(networks, "RATE", 2e-2)
-    monkeypatch.setattr(networks, "EPOCHS", 5)
+    monkeypatch.setattr(baselines, "HIDDEN", 32)
+    monkeypatch.setattr(baselines, "RATE", 2e-2)
+    monkeypatch.setattr(baselines, "EPOCHS", 5)
 
 
 @cache
@@ -115,18 +116,18 @@ def test_the_epoch_is_chosen_by_the_score_that_is_judged(monkeypatch: pytest.Mon
         seen.append(len(seen))
         return {"f1": seen[-1], "accuracy": -seen[-1]}
 
-    monkeypatch.setattr(networks, "RATE", 3e-3)
-    monkeypatch.setattr(networks, "scores", falling)
+    monkeypatch.setattr(baselines, "RATE", 3e-3)
+    monkeypatch.setattr(baselines, "scores", falling)
     task = replace(TWO, metrics=("f1", "accuracy"))
     train, scored = (replace(made(n, s, has_cat), task=task) for n, s in ((120, 1), (150, 2)))
     chosen = train_baseline("cbow", encoder(), train, scored).predictions
     assert len(seen) == 5
-    monkeypatch.setattr(networks, "EPOCHS", 1)
+    monkeypatch.setattr(baselines, "EPOCHS", 1)
     first = train_baseline("cbow", encoder(), train, scored).predictions
     assert np.array_equal(chosen, first)
-    monkeypatch.setattr(networks, "EPOCHS", 5)
+    monkeypatch.setattr(baselines, "EPOCHS", 5)
     rising = iter(range(9))
-    monkeypatch.setattr(networks, "scores", lambda *given: {"f1": 0, "accuracy": next(rising)})
+    monkeypatch.setattr(baselines, "scores", lambda *given: {"f1": 0, "accuracy": next(rising)})
     assert not np.array_equal(train_baseline("cbow", encoder(), train, scored).predictions, first)
 
 

@@ -635,7 +635,7 @@ def _bag(
 ) -> Floats:
     """Whether a bag of words that learnt the task is right about each text and form."""
     from bertology.data.corpus import Corpus, Example
-    from bertology.train.baselines.bags import bag_of_words
+    from bertology.train.baselines import bag_of_words
 
     keys, examples = list[tuple[int, int, int]](), list[Example]()
     for at, item in enumerate(items):

@@ -7,8 +7,7 @@ from typing import Any
 
 from bertology.train.compress.compressed import Compressed
 from bertology.train.compress.method import epochs_text
-from bertology.train.model_card import card_head, card_table, card_versions
-from bertology.train.pruned_card import LOADED_BY_TRANSFORMERS
+from bertology.train.model_card import LOADED_BY_TRANSFORMERS, card_head, card_table, card_versions
 
 _SHOWN = 10  # examples that flipped, in the card; all are in flips.json
 _LONGEST = 120  # characters of a text that is shown

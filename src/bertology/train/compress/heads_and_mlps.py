@@ -17,7 +17,7 @@ from bertology.train.compress.work import Work
 from bertology.train.encoded import task_of
 from bertology.train.prune import shrink
 from bertology.train.prune_settings import PruneSettings
-from bertology.train.pruned_card import cut_text
+from bertology.train.pruned import cut_text
 
 _ROUNDS = 5  # in which parts go; what is left is ranked anew
 _RANKING = 200  # examples that rank; more make a ranking slower, and hardly better

@@ -12,10 +12,8 @@ import numpy as np
 import torch
 
 from bertology.data.corpus import Corpus
-from bertology.metrics import find_metric
 from bertology.model.compressed.quantised_maps import Quantised, QuantisedLinear
 from bertology.model.encoder import Encoder
-from bertology.results.comparison import beats_constant_answer
 from bertology.stats.intervals import Estimate
 from bertology.stats.paired import paired_bootstrap, score_interval
 from bertology.train.answers import Answers, answer, encode_for
@@ -56,13 +54,8 @@ def measure(
         "before": score_interval(metric, before.statistics(metric)).as_record(),
         "after": score_interval(metric, after.statistics(metric)).as_record(),
         "loss_in_points": points_lost(before, after).as_record(),
-        "scores": [_scores(one) for one in (before, after)],
-        "knows": beats_constant_answer(
-            after.predictions,
-            after.labels,
-            classes=after.task.kind != "regression",
-            metric=metric.name,
-        ),
+        "scores": [one.scores for one in (before, after)],
+        "knows": after.knowing,
         "bytes_on_disk": list(on_disk),
         "parameters": [one.parameters for one in both],
         **_speeds(both, encoded, watch),
@@ -84,13 +77,6 @@ def points_lost(before: Answers, after: Answers) -> Estimate:
         for end in (found.difference, found.simultaneous_high, found.simultaneous_low)
     )
     return Estimate(value, low, high, found.n, found.level)
-
-
-def _scores(answers: Answers) -> dict[str, float]:
-    return {
-        name: find_metric(name).score(answers.predictions, answers.labels)
-        for name in answers.task.metrics
-    }
 
 
 def bytes_in(model: torch.nn.Module) -> int:

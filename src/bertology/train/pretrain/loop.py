@@ -33,10 +33,9 @@ from bertology.train.pretrain.masking import MaskableVocabulary
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.pairings import find_pairing
 from bertology.train.pretrain.passes import Passes, Updates
-from bertology.train.pretrain.processes import Processes, joined
+from bertology.train.pretrain.processes import Processes, StopVote, joined, stoppable
 from bertology.train.pretrain.shards import Shards
 from bertology.train.pretrain.start import start_from
-from bertology.train.pretrain.stopping import StopVote, stoppable
 from bertology.train.pretrain.weights import Weights
 from bertology.train.protocols import PretrainingBert, Tokenizer
 from bertology.train.records import TrainingRecord

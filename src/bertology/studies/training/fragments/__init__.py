@@ -602,7 +602,7 @@ class Fragments(Trials):
         """What the model says after a lesson, with and without inoculation."""
         import xarray as xr
 
-        from bertology.train.baselines.bags import bag_of_words
+        from bertology.train.baselines import bag_of_words
         from bertology.train.lessons import Lesson, teach
 
         at, amount, seed = lesson

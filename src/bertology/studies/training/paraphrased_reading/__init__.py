@@ -278,8 +278,7 @@ class ParaphrasedReading(TaskTrials):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """All data must be there, and be multiple choice with as many answers."""
-        from bertology.train.choices import answer_count
-        from bertology.train.encoded import learnable
+        from bertology.train.encoded import answer_count, learnable
         from bertology.train.starts import STARTS, begin
 
         assert corpus is not None
@@ -413,7 +412,7 @@ def _answered(
 
 def _ruled(data: ReadingData) -> xr.Dataset:
     """What rules answer, and which text and type each question has."""
-    from bertology.train.choices import answer_count
+    from bertology.train.encoded import answer_count
 
     sides = data.original, data.paraphrased
     found = _answered(RULES, [by_rules(data.train, one) for one in sides], data)

@@ -1,15 +1,19 @@
-"""Small networks over static vectors: their mean (CBOW), or a BiLSTM with the highest values.
+"""What simple models reach on a task: a constant answer, bags of words, networks over vectors.
 
-As in the baselines of GLUE (Wang et al. 2018): vectors stay as they are, pairs are described by
-both texts, their difference and their product, and a layer of tanh units lies below the answer.
-The epoch that is best on a tenth of the training data, which is not learnt from, is kept: best by
-the score that methods are compared by.
+Bags of words stand under a linear model of scikit-learn; nothing in it is drawn. Networks stand
+over static vectors, the model's own input embeddings or those of a file of words: their mean
+(CBOW), or a BiLSTM with the highest values. As in the baselines of GLUE (Wang et al. 2018): vectors stay as
+they are, pairs are described by both texts, their difference and their product, and a layer of tanh
+units lies below the answer. The epoch that is best on a tenth of the training data, which is not
+learnt from, is kept: best by the score that methods are compared by.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,21 +23,169 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bertology.data.corpus import Corpus, Task
-from bertology.errors import DataError
+from bertology.data.static_vectors import read_word_vectors, split_words
+from bertology.errors import DataError, UnknownNameError
 from bertology.metrics import judged_metric
 from bertology.model.batch import by_length
-from bertology.train.baselines.vectors import PADDING, UNKNOWN, StaticTable
+from bertology.model.encoder import Encoder
 from bertology.train.encoded import checked_targets, task_of
-from bertology.train.evaluate import scores
+from bertology.train.evaluate import constant_answer, scores
 
+BASELINES = ("majority", "bag-of-words", "cbow", "bilstm")
+SEEDLESS = frozenset({"majority", "bag-of-words"})  # nothing in them is drawn
+Floats = NDArray[np.float64]
+_ROUNDS = 1000  # of the solver; it ends long before where data allow
+PADDING, UNKNOWN = 0, 1  # rows of zeros
 HIDDEN = 256  # of the layer below the answer, and of the LSTM in each direction
 DROPOUT, RATE, EPOCHS, BATCH, CLIP = 0.2, 1e-3, 10, 32, 1.0
 HELD_OUT = 0.1  # of the training data; the best epoch is chosen on them
 _LONGEST = 512  # words of a text
 _TOKENS = 16_384  # of a batch that is answered
-
-Floats = NDArray[np.float64]
 Report = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class BaselineRun:
+    """The predictions of one baseline, class ids or numbers, in the order of the examples."""
+
+    predictions: Floats
+    covered: float = math.nan  # the share of scored words that have a vector
+
+
+def train_baseline(
+    name: str,
+    encoder: Encoder,
+    train: Corpus,
+    scored: Corpus,
+    *,
+    seed: int = 0,
+    vectors: str = "",
+    progress: Callable[[float], None] = lambda share: None,
+) -> BaselineRun:
+    """Train a baseline on `train` and let it answer `scored`.
+
+    `vectors`: a file for the networks; if not given, the input embeddings of the encoder.
+    `progress` is told the share of the work that is done.
+    """
+    task_of(train)
+    checked_targets(scored)
+    if name == "majority":
+        return BaselineRun(np.full(len(scored), constant_answer(train)))
+    if name == "bag-of-words":
+        return BaselineRun(bag_of_words(train, scored))
+    if name not in BASELINES:
+        raise UnknownNameError("baseline", name, BASELINES)
+
+    table = vectors_for(encoder, [train, scored], vectors)
+    job = NetworkJob(name, table, train, scored, seed, encoder.device)
+    return BaselineRun(train_network(job, progress), table.covered(scored))
+
+
+def bag_of_words(train: Corpus, scored: Corpus) -> NDArray[np.float64]:
+    """Answers of a logistic regression (ridge, for numbers) over which words texts have.
+
+    A word counts as there or not, lower-cased. A pair is described by the words of each text, those
+    that both have, those that one of them has, and how many are shared (the cosine).
+    """
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    kind = task_of(train).kind
+    bags = _Bags(train)
+    given, targets = bags.features(train), np.asarray(checked_targets(train), np.float64)
+    if kind == "classification" and len(set(targets)) == 1:
+        return np.full(len(scored), targets[0])  # there is nothing to tell apart
+    model: Any = Ridge() if kind == "regression" else LogisticRegression(max_iter=_ROUNDS)
+    model.fit(given, targets)
+    found: NDArray[np.float64] = np.asarray(model.predict(bags.features(scored)), np.float64)
+    return found
+
+
+class _Bags:
+    """The words of a corpus, and texts as the words they have."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        self._counts = CountVectorizer(binary=True, tokenizer=split_words, token_pattern=None)
+        self._counts.fit(text for example in corpus for text in example.texts)
+
+    def features(self, corpus: Corpus) -> Any:
+        """A sparse matrix with one row for each example."""
+        from scipy.sparse import csr_matrix, hstack
+
+        sides = [
+            self._counts.transform([example.texts[at] for example in corpus]).astype(np.float64)
+            for at in range(len(next(iter(corpus)).texts))
+        ]
+        if len(sides) == 1:
+            return sides[0]
+        one, other = sides
+        both = one.multiply(other)
+        sizes = np.sqrt(np.asarray(one.sum(axis=1) * 1.0)) * np.sqrt(np.asarray(other.sum(axis=1)))
+        cosine = np.asarray(both.sum(axis=1)) / np.maximum(sizes, 1.0)
+        return hstack([one, other, both, abs(one - other), csr_matrix(cosine)], format="csr")
+
+
+@dataclass(frozen=True)
+class StaticTable:
+    """One row for each word or piece; the first two are zeros: padding, and what has no vector."""
+
+    matrix: Tensor  # (V, D) float32
+    numbers: Callable[[Sequence[str]], list[list[int]]]
+    """The rows of each text."""
+
+    def covered(self, corpus: Corpus) -> float:
+        """The share of words that have a vector."""
+        rows = self.numbers([text for example in corpus for text in example.texts])
+        every = [number for row in rows for number in row]
+        return 1 - every.count(UNKNOWN) / max(1, len(every))
+
+
+def vectors_for(encoder: Encoder, corpora: Sequence[Corpus], file: str = "") -> StaticTable:
+    """The vectors of the texts of these corpora; without a file, the encoder's own."""
+    return _of_file(file, corpora) if file else _of_model(encoder)
+
+
+def _of_model(encoder: Encoder) -> StaticTable:
+    """Input embeddings, of one spread: as they are small, a classifier would learn slowly."""
+    encoder.require_tokenizer()
+    weight = encoder.model.get_input_embeddings().weight.detach().float().cpu()
+    scaled = weight / weight.std().clamp(min=1e-12)
+    matrix = torch.cat([torch.zeros(2, weight.shape[1]), scaled])
+
+    def numbers(texts: Sequence[str]) -> list[list[int]]:
+        found = encoder.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+        return [[piece + 2 for piece in row] for row in found]
+
+    return StaticTable(matrix, numbers)
+
+
+def _of_file(name: str, corpora: Sequence[Corpus]) -> StaticTable:
+    words = sorted(
+        {
+            word
+            for corpus in corpora
+            for example in corpus
+            for text in example.texts
+            for word in split_words(text)
+        }
+    )
+    read = read_word_vectors(name, words)
+    vectors = {word: found for word in words if (found := read.find(word)) is not None}
+    if not vectors:
+        raise DataError(
+            f"{name} has a vector for none of the {len(words):,} words of these texts.",
+            hint="Is it a file of another language, or one of ids instead of words?",
+        )
+    rows = {word: at for at, word in enumerate(vectors, 2)}
+    matrix = torch.from_numpy(np.stack(list(vectors.values())).astype(np.float32))
+    matrix = matrix / matrix.std().clamp(min=1e-12)
+    matrix = torch.cat([torch.zeros(2, read.width), matrix])
+
+    def numbers(texts: Sequence[str]) -> list[list[int]]:
+        return [[rows.get(word, UNKNOWN) for word in split_words(text)] for text in texts]
+
+    return StaticTable(matrix, numbers)
 
 
 @dataclass(frozen=True)
