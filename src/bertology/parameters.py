@@ -67,12 +67,12 @@ def following(kind: type[DataclassInstance], options: Mapping[str, object]) -> d
     return found
 
 
-def check_parameters(given: DataclassInstance) -> None:
-    """Refuse a value outside its declared choices or limits."""
+def check_parameters(given: DataclassInstance, *, of: str | None = None) -> None:
+    """Refuse a value outside its declared choices or limits; `of` is named in the error."""
     for f in fields(given):
         must = _broken_limit(f, getattr(given, f.name))
         if must is not None:
-            raise ParameterError(f.name, type(given).__name__, must, getattr(given, f.name))
+            raise ParameterError(f.name, of or type(given).__name__, must, getattr(given, f.name))
 
 
 def _broken_limit(f: Field[Any], value: Any) -> str | None:

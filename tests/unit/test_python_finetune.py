@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ import pytest
 
 import bertology as bt
 import tiny
+from bertology.cli.compress import CompressOptions
 from bertology.cli.finetune import FinetuneOptions
+from bertology.cli.prune import PruneOptions
 from bertology.cli.run import RunOptions
 from bertology.cli.score import ScoreOptions
 from bertology.errors import DataError, InterruptedRunError, ParameterError
@@ -165,12 +167,18 @@ def test_stages_before_the_training_are_shown(data: Path) -> None:
         (bt.run, RunOptions, {"model"}),  # it is called encoder
         # What says how data are read is passed on; a file is what one writes oneself.
         (bt.finetune, FinetuneOptions, {"columns", "labels", "root"}),
+        (bt.compress, CompressOptions, {"columns", "labels", "root"}),
+        (bt.prune, PruneOptions, {"columns", "labels", "root"}),
         (bt.score, ScoreOptions, {"columns", "labels", "root", "split", "limit", "json"}),
     ],
 )  # fmt: skip
 def test_every_option_is_a_keyword(function: Any, options: Any, left_out: set[str]) -> None:
-    known = set(inspect.signature(function).parameters)
-    assert {f.name for f in fields(options)} - left_out - set(LOADING) <= known
+    known = inspect.signature(function).parameters
+    own = {f.name: f for f in fields(options) if f.name not in left_out | set(LOADING)}
+    assert own.keys() <= known.keys()
+    for name in own.keys() - {"seeds", "ways", "labels"}:  # Python has other types for these
+        if own[name].default is not MISSING:
+            assert known[name].default == own[name].default, name
 
 
 def test_a_study_takes_texts_columns_and_ways_of_loading(

@@ -11,22 +11,27 @@ import typer
 
 from bertology.cli.command import Command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
-from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions, data_words
-from bertology.cli.typer_options import argument, required
+from bertology.cli.option_groups import (
+    MODEL_HELP,
+    LoadingOptions,
+    SmallerModelOptions,
+    SourceOptions,
+    values_of,
+)
+from bertology.cli.typer_options import argument
 from bertology.errors import InterruptedRunError
 from bertology.parameters import flag, parameter
+from bertology.train.compress.method import CompressSettings
 
 if TYPE_CHECKING:
     from bertology.train.compress.compressed import Compressed
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompressOptions(SourceOptions, LoadingOptions):
-    """The options of `compress`."""
+class _Compressing(CompressSettings):
+    """What `bt.compress` takes by the same names."""
 
     panel: ClassVar[str | None] = None
-    model: str = argument(f"{MODEL_HELP} One without a head for a task is fine-tuned on it first.")
-    task: str = required("The task: a name such as mrpc, a file, a folder or a hub id.")
     method: list[str] = field(
         metadata={
             "help": "Methods, each with its options, applied one after the other: "
@@ -39,41 +44,21 @@ class CompressOptions(SourceOptions, LoadingOptions):
             "metavar": "METHOD:OPTION=VALUE,…",
         },
     )
-    to: str = required("The folder for the smaller model.", metavar="FOLDER")
-    epochs: int = parameter(
-        3, "Passes over the training data of each training; epochs=… of a method goes before.",
-        minimum=1,
-    )  # fmt: skip
-    batch_size: int = parameter(32, "Examples in one update.", minimum=1)
-    rate: float | None = parameter(
-        None, "The highest learning rate. If not given: as for bertology finetune.", minimum=1e-9
-    )
-    max_length: int | None = parameter(
-        None, "Cut texts to so many tokens in training. If not given: to what the model can read.",
-        minimum=3,
-    )  # fmt: skip
-    precision: str = parameter(
-        "float32", "bfloat16: mixed precision in training, for GPUs.",
-        choices=("float32", "bfloat16"),
-    )  # fmt: skip
-    seed: int = parameter(
-        0, "Of new weights, order of examples, dropout, and of the examples that choose.", minimum=0
-    )
     limit: int | None = parameter(
         None, "Train on so many examples, drawn at random; all if not given.", minimum=10
     )
-    validation: str | None = parameter(
-        None, "Other data to score on: a name, file, folder or hub id."
-    )
-    validation_limit: int | None = parameter(
-        None, "Score on so many examples, drawn at random; all if not given.", minimum=2
-    )
     train_split: str = parameter("train", "The split to train on.")
-    split: str = parameter("validation", "The split to score on.")
     finetune: bool = flag(
         "Fine-tune the model on the task first, even if it already has a head for one."
     )
-    force: bool = flag("Replace a model that is already in the folder.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressOptions(SmallerModelOptions, SourceOptions, LoadingOptions, _Compressing):
+    """The options of `compress`."""
+
+    panel: ClassVar[str | None] = None
+    model: str = argument(f"{MODEL_HELP} One without a head for a task is fine-tuned on it first.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -118,22 +103,7 @@ def compress(options: CompressOptions) -> None:
     try:
         found = compress_model(
             options.model_source(),
-            options.task,
-            options.validation,
-            method=options.method,
-            to=options.to,
-            epochs=options.epochs,
-            batch_size=options.batch_size,
-            rate=options.rate,
-            max_length=options.max_length,
-            precision=options.precision,
-            seed=options.seed,
-            limit=options.limit,
-            validation_limit=options.validation_limit,
-            train_split=options.train_split,
-            split=options.split,
-            finetune=options.finetune,
-            force=options.force,
+            **values_of(options, SmallerModelOptions, _Compressing),
             watch=watch,
             **options.reading("compress"),
         )
@@ -142,13 +112,8 @@ def compress(options: CompressOptions) -> None:
         again = command_line(without="--force")
         raise InterruptedRunError(problem, hint=f"Continue with: {again}") from None
     _show(found)
-    origin = {
-        "name_or_path": options.validation or options.task,
-        "split": options.split,
-        **options.reading("compress"),
-    }
     folder = shlex.quote(str(found.folder))
-    commands = [f"bertology score {folder} {data_words(origin)}"]
+    commands = [options.scored_again(folder, options.reading("compress"))]
     original = found.record["compressed_from"]["name"]
     if Path(original).expanduser().is_dir():
         both = f"{folder} --compare {shlex.quote(original)}"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import typer
 
 from bertology.cli.command import Command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
-from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions, data_words
+from bertology.cli.option_groups import (
+    MODEL_HELP,
+    LoadingOptions,
+    SourceOptions,
+    data_words,
+    values_of,
+)
 from bertology.cli.typer_options import argument
 from bertology.errors import InterruptedRunError
 from bertology.parameters import flag, parameter
@@ -147,7 +153,7 @@ def finetune(options: FinetuneOptions) -> None:
             options.model_source(),
             options.task,
             options.validation,
-            **{f.name: getattr(options, f.name) for f in fields(_Training)},
+            **values_of(options, _Training),
             tell=say,
             **options.reading("finetune"),
         )

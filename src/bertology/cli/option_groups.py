@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bertology.cli.typer_options import pairs_of
+from bertology.cli.typer_options import pairs_of, required
 from bertology.errors import ParameterError
 from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.parameters import KEEP_PARTS, flag, parameter
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from bertology.data.corpus import Corpus
     from bertology.run.loading import ModelSource
 
@@ -92,6 +94,28 @@ class SourceOptions(RootOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SmallerModelOptions:
+    """The task that a smaller model is made for, its folder, and what it is scored on."""
+
+    panel: ClassVar[str | None] = None
+    task: str = required("The task: a name such as mrpc, a file, a folder or a hub id.")
+    to: str = required("The folder for the smaller model.", metavar="FOLDER")
+    validation: str | None = parameter(
+        None, "Other data to score on: a name, file, folder or hub id."
+    )
+    validation_limit: int | None = parameter(
+        None, "Score on so many examples, drawn at random; all if not given.", minimum=2
+    )
+    split: str = parameter("validation", "The split to score on.")
+    force: bool = flag("Replace a model that is already in the folder.")
+
+    def scored_again(self, folder: str, reading: Mapping[str, Any]) -> str:
+        """The command that scores the model in this folder on the same data."""
+        data = {"name_or_path": self.validation or self.task, "split": self.split, **reading}
+        return f"bertology score {folder} {data_words(data)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class _NamedCorpus:
     panel: ClassVar[str | None] = "Data"
     task: str | None = parameter(None, "A corpus with a task, such as mrpc: name, path or hub id.")
@@ -128,6 +152,11 @@ class CorpusOptions(SourceOptions, _NamedCorpus):
             limit=self.limit,
             **self.reading(command),
         )
+
+
+def values_of(options: DataclassInstance, *kinds: type[DataclassInstance]) -> dict[str, Any]:
+    """The values of the fields that these classes declare, as a function takes them by name."""
+    return {f.name: getattr(options, f.name) for kind in kinds for f in fields(kind)}
 
 
 def data_words(origin: Mapping[str, object], option: str = "--task") -> str:

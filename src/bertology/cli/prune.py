@@ -10,23 +10,26 @@ import typer
 
 from bertology.cli.command import Command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
-from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions, data_words
-from bertology.cli.typer_options import argument, required
+from bertology.cli.option_groups import (
+    MODEL_HELP,
+    LoadingOptions,
+    SmallerModelOptions,
+    SourceOptions,
+    values_of,
+)
+from bertology.cli.typer_options import argument
 from bertology.errors import InterruptedRunError
-from bertology.parameters import flag, parameter
+from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.train.pruned import Pruned
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneOptions(SourceOptions, LoadingOptions):
-    """The options of `prune`."""
+class _Pruning:
+    """What `bt.prune` takes by the same names."""
 
     panel: ClassVar[str | None] = None
-    model: str = argument(f"{MODEL_HELP} It must have been fine-tuned on the task.")
-    task: str = required("The task: a name such as mrpc, a file, a folder or a hub id.")
-    to: str = required("The folder for the smaller model.", metavar="FOLDER")
     method: str = parameter(
         "measured",
         "measured: layers, MLPs and heads are cut, by what happens without each. importance: heads "
@@ -72,19 +75,19 @@ class PruneOptions(SourceOptions, LoadingOptions):
     limit: int | None = parameter(
         2000, "Rank and select on so many training examples, drawn at random.", minimum=40
     )
-    validation: str | None = parameter(
-        None, "Other data to score on: a name, file, folder or hub id."
-    )
-    validation_limit: int | None = parameter(
-        None, "Score on so many examples, drawn at random; all if not given.", minimum=2
-    )
     train_split: str = parameter("train", "The split to rank and select on.")
-    split: str = parameter("validation", "The split to score on.")
     seed: int = parameter(0, "Which training examples rank parts, and which select.", minimum=0)
     batch_tokens: int = parameter(
         4096, "Tokens in one batch. More is faster on a GPU, fewer need less memory.", minimum=1
     )
-    force: bool = flag("Replace a model that is already in the folder.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions(SmallerModelOptions, SourceOptions, LoadingOptions, _Pruning):
+    """The options of `prune`."""
+
+    panel: ClassVar[str | None] = None
+    model: str = argument(f"{MODEL_HELP} It must have been fine-tuned on the task.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -128,25 +131,7 @@ def prune(options: PruneOptions) -> None:
     try:
         found = prune_model(
             options.model_source(),
-            options.task,
-            options.validation,
-            to=options.to,
-            method=options.method,
-            max_loss=options.max_loss,
-            keep=options.keep,
-            weights=options.weights,
-            epochs=options.epochs,
-            parts=options.parts,
-            recover=options.recover,
-            cut_loss=options.cut_loss,
-            recover_limit=options.recover_limit,
-            seed=options.seed,
-            batch_tokens=options.batch_tokens,
-            limit=options.limit,
-            validation_limit=options.validation_limit,
-            train_split=options.train_split,
-            split=options.split,
-            force=options.force,
+            **values_of(options, SmallerModelOptions, _Pruning),
             watch=PruneWatch(lambda text: say(f"  {text}"), line.step, command_line()),
             **options.reading("prune"),
         )
@@ -156,13 +141,8 @@ def prune(options: PruneOptions) -> None:
     finally:
         line.stop()
     _show(found)
-    origin = {
-        "name_or_path": options.validation or options.task,
-        "split": options.split,
-        **options.reading("prune"),
-    }
     folder = shlex.quote(str(found.folder))
-    commands = [f"bertology score {folder} {data_words(origin)}"]
+    commands = [options.scored_again(folder, options.reading("prune"))]
     if not found.plain:
         commands.append(f"bertology export-model {folder} --to {folder}-file")
     say_next(*commands)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.compress import Method
     from bertology.train.compress.compressed import Compressed
-    from bertology.train.compress.work import CompressSettings, CompressWatch
+    from bertology.train.compress.method import CompressSettings
+    from bertology.train.compress.work import CompressWatch
 
 _ORIGINAL = "-original"
 
@@ -78,10 +79,18 @@ def compress(
     from bertology.train.checkpoint import check_folder
     from bertology.train.compress import Method, read_methods
     from bertology.train.compress.compressing import CompressJob, compress_to
-    from bertology.train.compress.work import CompressSettings, CompressWatch
+    from bertology.train.compress.method import CompressSettings
+    from bertology.train.compress.work import CompressWatch
 
     methods = read_methods([method] if isinstance(method, str | Method) else method)
-    settings = CompressSettings(epochs, batch_size, rate, max_length, precision, seed)
+    settings = CompressSettings(
+        epochs=epochs,
+        batch_size=batch_size,
+        rate=rate,
+        max_length=max_length,
+        precision=precision,
+        seed=seed,
+    )
     place, told = check_folder(to), watch or CompressWatch()
     _refuse_itself(model, place)
     train, held_out = seen_and_unseen(

@@ -2,10 +2,10 @@
 
 Bags of words stand under a linear model of scikit-learn; nothing in it is drawn. Networks stand
 over static vectors, the model's own input embeddings or those of a file of words: their mean
-(CBOW), or a BiLSTM with the highest values. As in the baselines of GLUE (Wang et al. 2018): vectors stay as
-they are, pairs are described by both texts, their difference and their product, and a layer of tanh
-units lies below the answer. The epoch that is best on a tenth of the training data, which is not
-learnt from, is kept: best by the score that methods are compared by.
+(CBOW), or a BiLSTM with the highest values. As in the baselines of GLUE (Wang et al. 2018): vectors
+stay as they are, pairs are described by both texts, their difference and their product, and a layer
+of tanh units lies below the answer. The epoch that is best on a tenth of the training data, which
+is not learnt from, is kept: best by the score that methods are compared by.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A corpus as numbers: tokenized once, checked against its task.
 
 Multiple choice is a row of tokens for each answer, all answers of a question together. A row is
-the text and then question and answer (`Example`: TEXT, TEXT_B, CANDIDATES). Where a row is too long,
+the text and then question and answer (`Example`: TEXT, TEXT_B, CANDIDATES). Where it is too long,
 the longer of both loses its end, which is the text's unless that is short.
 """
 

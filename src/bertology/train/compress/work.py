@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus
-from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
+from bertology.train.compress.method import CompressSettings
 from bertology.train.distil.teacher import Teacher
-from bertology.train.finetune import PRECISIONS, FinetuneSettings
+from bertology.train.finetune import FinetuneSettings
 from bertology.train.history import History
 from bertology.train.memory import Memory
 from bertology.train.movement import Movement
@@ -28,33 +27,6 @@ from bertology.train.ways import Way
 _MOST_CHOOSING = 2000  # training examples that rank parts and choose
 _SHARE_CHOOSING = 5  # one of so many training examples, at most
 _SHOWN = 500  # whose score is shown after each epoch
-
-
-@dataclass(frozen=True)
-class CompressSettings:
-    """How trainings are made, unless a method says otherwise."""
-
-    epochs: int = 3
-    batch_size: int = 32
-    rate: float | None = None  # None: one that suits the model's size
-    max_length: int | None = None
-    precision: str = "float32"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, low in (("epochs", 1), ("batch_size", 1), ("max_length", 3), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and value < low:
-                raise ParameterError(name, "compress", f"be at least {low}", value)
-        if self.rate is not None and not 0 < self.rate < math.inf:
-            raise ParameterError("rate", "compress", "be above 0 and finite", self.rate)
-        if self.precision not in PRECISIONS:
-            must = f"be one of {', '.join(PRECISIONS)}"
-            raise ParameterError("precision", "compress", must, self.precision)
-
-    def as_record(self) -> dict[str, Any]:
-        """Plain values, as they are saved and hashed."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
