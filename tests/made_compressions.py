@@ -16,7 +16,7 @@ import tiny
 from bertology.model.encoder import Encoder
 from bertology.train.compress import read_methods
 from bertology.train.compress.compressing import CompressJob
-from bertology.train.compress.method import CompressSettings
+from bertology.train.compress.settings import CompressSettings
 from bertology.train.compress.work import CompressWatch, Work
 from bertology.train.history import Step
 from made_tunings import KilledError

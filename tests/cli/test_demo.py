@@ -16,7 +16,7 @@ from bertology.report.atlas.gathering import gather
 from bertology.results.store import Store
 from bertology.train.checkpoint import read_record
 from bertology.train.finetune import FinetuneSettings
-from bertology.train.finetune_plan import FinetunePlan, find_made, make
+from bertology.train.tuning import FinetunePlan, find_made, make
 
 
 @pytest.fixture

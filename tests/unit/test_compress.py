@@ -31,7 +31,7 @@ from bertology.model.weight_masks import prunable_in_layers
 from bertology.train.compress import METHODS, read_methods
 from bertology.train.compress.compressed import Compressed
 from bertology.train.compress.compressing import CompressJob, compress_to
-from bertology.train.compress.method import CompressSettings
+from bertology.train.compress.settings import CompressSettings
 from bertology.train.compress.work import CompressWatch
 from bertology.train.movement import GradualMagnitude
 from made_compressions import (

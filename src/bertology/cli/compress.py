@@ -21,7 +21,7 @@ from bertology.cli.option_groups import (
 from bertology.cli.typer_options import argument
 from bertology.errors import InterruptedRunError
 from bertology.parameters import flag, parameter
-from bertology.train.compress.method import CompressSettings
+from bertology.train.compress.settings import CompressSettings
 
 if TYPE_CHECKING:
     from bertology.train.compress.compressed import Compressed
@@ -122,7 +122,7 @@ def compress(options: CompressOptions) -> None:
 
 
 def _show(found: Compressed) -> None:
-    from bertology.train.compress.card import number_rows
+    from bertology.train.compress.compressed import number_rows
 
     say(found.sentence, style="bold")
     show_table(("", "original", "this model"), number_rows(found))

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from bertology.results.verdicts import Verdict
     from bertology.run.progress import Progress
     from bertology.stats import Estimate
-    from bertology.train.finetune_plan import FinetunePlan
     from bertology.train.history import Step
+    from bertology.train.tuning import FinetunePlan
 
     Bools = NDArray[np.bool_]
 
@@ -98,7 +98,7 @@ def demo(options: DemoOptions) -> None:
 def demo_plan() -> FinetunePlan:
     """Few enough examples for a short demo, and enough to see differences between heads."""
     from bertology.train.finetune import FinetuneSettings
-    from bertology.train.finetune_plan import FinetunePlan
+    from bertology.train.tuning import FinetunePlan
 
     return FinetunePlan(
         corpus="grammar-entailment",
@@ -147,7 +147,7 @@ def _show_task(plan: FinetunePlan, validation: Corpus) -> None:
 def _ready_model(folder: Path, plan: FinetunePlan, validation: Corpus, *, fresh: bool) -> None:
     """Fine-tune the model, or reuse the one that is there."""
     from bertology.run.progress import choose_progress
-    from bertology.train.finetune_plan import find_made, make
+    from bertology.train.tuning import find_made, make
 
     record = None if fresh else find_made(folder, plan, validation)
     if record is None:

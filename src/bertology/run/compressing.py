@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.compress import Method
     from bertology.train.compress.compressed import Compressed
-    from bertology.train.compress.method import CompressSettings
+    from bertology.train.compress.settings import CompressSettings
     from bertology.train.compress.work import CompressWatch
 
 _ORIGINAL = "-original"
@@ -79,7 +79,7 @@ def compress(
     from bertology.train.checkpoint import check_folder
     from bertology.train.compress import Method, read_methods
     from bertology.train.compress.compressing import CompressJob, compress_to
-    from bertology.train.compress.method import CompressSettings
+    from bertology.train.compress.settings import CompressSettings
     from bertology.train.compress.work import CompressWatch
 
     methods = read_methods([method] if isinstance(method, str | Method) else method)

@@ -18,7 +18,7 @@ from bertology.errors import CapabilityError, DataError
 from bertology.results.answers import points
 from bertology.results.result import Result
 from bertology.studies.geometry.words_in_context import WordsInContext, _Pairs
-from bertology.train.probes.same_sense import cosines, probe_answers, threshold_answers
+from bertology.train.probes.ridge import cosines, probe_answers, threshold_answers
 from result_conformance import ResultConformance, claims_of
 
 NEARER = "primer-embeddings.the-same-sense-is-nearer"

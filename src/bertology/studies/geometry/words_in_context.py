@@ -269,7 +269,7 @@ class WordsInContext(ShuffledCopies):
             static_views,
         )
         from bertology.annotated.target_pairs import target_texts
-        from bertology.train.probes.same_sense import cosines, probe_answers, threshold_answers
+        from bertology.train.probes.ridge import cosines, probe_answers, threshold_answers
 
         whole, asked = self.looked_at(corpus)
         reader, own = self.reader(encoder, part), part == MODEL

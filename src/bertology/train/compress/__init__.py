@@ -33,11 +33,11 @@ from bertology.train.written_options import options_of, separated
 __all__ = ["METHODS", "Method", "check_again", "check_sequence", "read_methods"]
 
 _OTHERS = {
-    "card",
     "compressed",
     "compressing",
     "measuring",
     "method",
+    "settings",
     "students",
     "text_first",
     "work",

@@ -1,14 +1,29 @@
-"""A compressed model beside its original: what was done, what it saves and what it costs."""
+"""A compressed model beside its original: what was done, what it saves and what it costs; its card."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertology.stats.intervals import Estimate
+from bertology.train.compress.method import epochs_text
+from bertology.train.model_card import LOADED_BY_TRANSFORMERS, card_head, card_table, card_versions
 from bertology.train.records import TrainingRecord
+
+_SHOWN = 10  # examples that flipped, in the card; all are in flips.json
+_LONGEST = 120  # characters of a text that is shown
+_OURS = """\
+```python
+import bertology as bt
+
+encoder = bt.load("{name}", head="classification")  # the path of this folder
+model, tokenizer = encoder.model, encoder.tokenizer
+```
+
+Its parts are not those of its family: transformers alone would refuse this folder, leave parts
+out, or put random weights in their place. What `bt.load` gives is an ordinary PyTorch module."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,3 +122,134 @@ class Compressed:
 
     def __str__(self) -> str:
         return f"{self.sentence}\nModel: {self.folder}"
+
+
+def compressed_card(found: Compressed, flips: Sequence[Mapping[str, Any]], *, name: str) -> str:
+    """A README.md with front matter."""
+    record = found.record
+    origin = record["compressed_from"]
+    lines = [
+        *card_head("text-classification"),
+        f"# {name}",
+        "",
+        f"{origin['name']} (fingerprint `{origin['fingerprint']}`), compressed for the task "
+        f"{record['task']} by {', then '.join(f'`{m}`' for m in found.methods)}.",
+        "",
+        found.sentence,
+        "",
+        "## The original and this model",
+        "",
+        *card_table(("", "original", "this model"), number_rows(found)),
+        *_how_measured(found),
+        *_steps(found),
+        *_flips(found, flips),
+        *_command(found),
+        "## How to load it",
+        "",
+        (LOADED_BY_TRANSFORMERS if found.measured["plain"] else _OURS).format(name=name),
+        "",
+        "## Limits",
+        "",
+        "- It was made for one task; on others it may have lost much more.",
+        "- The loss is over all examples: rare kinds of examples may have lost more.",
+        "- It is one run with one seed; other seeds give other numbers.",
+        "- It was not examined for harmful associations, and is meant for research.",
+        "",
+        *card_versions(record, "Made"),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def number_rows(found: Compressed) -> list[tuple[str, str, str]]:
+    """Name, original, compressed: the numbers that are shown in cards and on screens."""
+    told = found.measured
+    scores = [f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for e in (found.before, found.after)]
+    rows = [
+        (f"{found.metric}, 95 % interval", *scores),
+        ("weights on the disk", *_megabytes(told["bytes_on_disk"])),
+        ("weights in memory", *_megabytes(told["bytes_in_memory"])),
+        ("parameters", *(f"{n:,}" for n in told["parameters"])),
+    ]
+    if "packed_bytes" in told:
+        rows.insert(2, ("weights packed with gzip", *_megabytes(told["packed_bytes"])))
+    for device, peak in told.get("peak_bytes", {}).items():
+        rows.append((f"memory for 32 texts, {device}", *_megabytes(peak)))
+    for device, speeds in told["texts_per_second"].items():
+        for size, pair in speeds.items():
+            how = "one by one" if size == "1" else f"in batches of {size}"
+            rows.append((f"texts a second {how}, {device}", *(f"{v:,.1f}" for v in pair)))
+    return [(a, b, c) for a, b, c in rows]
+
+
+def _megabytes(sizes: Sequence[float]) -> tuple[str, str]:
+    before, after = (f"{size / 1e6:,.2f} MB" for size in sizes)
+    return before, after
+
+
+def _how_measured(found: Compressed) -> Iterator[str]:
+    threads = found.measured["threads"]
+    yield (
+        f"The loss is {found.loss.value:.2f} points ({found.certainty}), paired over the same "
+        f"{found.loss.n:,} held-out examples, by which nothing was chosen. Both models "
+        f"took turns at the same texts on one machine ({threads} "
+        f"thread{'' if threads == 1 else 's'} on the CPU); cutting texts into tokens is not "
+        "counted. Memory is that of the weights as they are loaded by `bt.load`."
+    )
+    yield ""
+
+
+def _steps(found: Compressed) -> Iterator[str]:
+    yield from ["## What was done", ""]
+    for number, step in enumerate(found.measured["steps"], 1):
+        source = f" ({step['source']})" if step["source"] else ""
+        yield f"{number}. `{step['method']}`: {step['summary']}{source}."
+        for note in step["notes"]:
+            yield f"    - {note}"
+        if step["epochs"]:
+            # A step that was done before a stop, by an earlier version, does not know.
+            stages = step.get("trainings", 1)
+            where = f" in {stages} trainings, the last of them" if stages > 1 else ""
+            many = f"{epochs_text(step['epochs'])}{where}"
+            yield f"    - trained for {many} on {step['examples']:,} training examples"
+    settings = found.record["settings"]
+    rate = settings["rate"]
+    yield ""
+    yield (
+        f"Trainings had batches of {settings['batch_size']}, "
+        f"{'the usual rate for the size of the model' if rate is None else f'rate {rate:g}'}, and "
+        f"seed {settings['seed']}. Whatever was chosen, was chosen by training examples."
+    )
+    yield ""
+
+
+def _flips(found: Compressed, flips: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    counted = found.measured["flips"]
+    yield from ["## Which answers changed", ""]
+    if "changed" in counted:
+        yield (
+            f"{counted['changed']:,} of {counted['examples']:,} answers: {counted['lost']:,} were "
+            f"right and are wrong now, {counted['won']:,} the other way round. `flips.json` has "
+            "all of them."
+        )
+    else:
+        yield (
+            f"Answers are numbers, which moved by {counted['mean_change']:.3g} in the mean. "
+            "`flips.json` has those that moved furthest."
+        )
+    yield ""
+    if flips:
+        rows = [
+            (f["id"], " / ".join(map(_short, f["texts"])), f["right"], f["before"], f["after"])
+            for f in flips[:_SHOWN]
+        ]
+        yield from card_table(("example", "text", "right", "original", "this model"), rows)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"
+
+
+def _command(found: Compressed) -> Iterator[str]:
+    if command := found.record.get("command"):
+        yield from ["## How to make it again", "", f"```sh\n{command}\n```", ""]

@@ -35,10 +35,10 @@ from bertology.train.checkpoint import (
     read_record,
     save_checkpoint,
 )
-from bertology.train.compress.card import compressed_card
-from bertology.train.compress.compressed import Compressed
+from bertology.train.compress.compressed import Compressed, compressed_card
 from bertology.train.compress.measuring import bytes_on, measure, packed_on
-from bertology.train.compress.method import WRITTEN, ZEROS, CompressSettings, Method
+from bertology.train.compress.method import WRITTEN, ZEROS, Method
+from bertology.train.compress.settings import CompressSettings
 from bertology.train.compress.work import CompressWatch, Work
 from bertology.train.distil.teacher import Teacher
 from bertology.train.encoded import task_of

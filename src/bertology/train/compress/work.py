@@ -12,7 +12,7 @@ from typing import Any
 from bertology.data.corpus import Corpus
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
-from bertology.train.compress.method import CompressSettings
+from bertology.train.compress.settings import CompressSettings
 from bertology.train.distil.teacher import Teacher
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.history import History

@@ -8,7 +8,9 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
@@ -18,15 +20,15 @@ import torch
 from torch import Tensor
 
 from bertology.errors import InterruptedRunError, JobError, StoreError
+from bertology.results.provenance import library_versions
 from bertology.train.checkpoint import check_folder, save_checkpoint
-from bertology.train.fresh import seeded
+from bertology.train.fresh import Architecture, fresh_bert, seeded
 from bertology.train.optimizers import learning_rate_factor
 from bertology.train.pretrain import state
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Phase, Pretraining, Stage
 from bertology.train.pretrain.evaluate import check_held_out, held_out
 from bertology.train.pretrain.feed import Feed, FeedPosition, Library
-from bertology.train.pretrain.keeping import bert_of, model_of, run_record, tokenizer_of
 from bertology.train.pretrain.log import LogEntry, StepReport, parse_entry
 from bertology.train.pretrain.losses import LossOutcome
 from bertology.train.pretrain.masking import MaskableVocabulary
@@ -35,13 +37,14 @@ from bertology.train.pretrain.pairings import find_pairing
 from bertology.train.pretrain.passes import Passes, Updates
 from bertology.train.pretrain.processes import Processes, StopVote, joined, stoppable
 from bertology.train.pretrain.shards import Shards
-from bertology.train.pretrain.start import start_from
+from bertology.train.pretrain.start import fingerprint, start_from
 from bertology.train.pretrain.weights import Weights
-from bertology.train.protocols import PretrainingBert, Tokenizer
+from bertology.train.protocols import PretrainingBert, SizedVocabulary, Tokenizer
 from bertology.train.records import TrainingRecord
 
 T = TypeVar("T")
 _LAYER = re.compile(r"^(.*\bencoder\.layer\.)(\d+)(\..*)$")
+_SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -479,3 +482,62 @@ class Meter:
 def _settle(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def bert_of(
+    size: Architecture, tokenizer: SizedVocabulary, *, labels: int = 0, seed: int = 0
+) -> PretrainingBert:
+    """A fresh BertForPreTraining; `labels` of documents take the place of its segments."""
+    return fresh_bert(
+        "BertForPreTraining", size, tokenizer, seed=seed, type_vocab_size=max(2, labels)
+    )
+
+
+def model_of(
+    weights: Mapping[str, Tensor],
+    size: Architecture,
+    tokenizer: SizedVocabulary,
+    *,
+    labels: int = 0,
+) -> PretrainingBert:
+    """The model with the weights that learn, in float32, apart from the one that is trained."""
+    model = bert_of(size, tokenizer, labels=labels)
+    prefix = "model."
+    own = {n.removeprefix(prefix): w.cpu() for n, w in weights.items() if n.startswith(prefix)}
+    model.load_state_dict(own, strict=False)  # tied weights have one name only
+    model.tie_weights()
+    return model
+
+
+def tokenizer_of(recipe: Pretraining, tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer; its mask is [UNK] where that is what the model was trained with."""
+    if any(s.objective.masking.token == "mask" for s in recipe.stages):
+        return tokenizer
+    changed = deepcopy(tokenizer)
+    changed.mask_token = changed.unk_token
+    return changed
+
+
+def run_record(recipe: Pretraining, shards: Shards, processes: Processes) -> TrainingRecord:
+    """What stays the same all through a run."""
+    # The hash of the first model, not its path: paths of this machine do not belong in a record.
+    started = None if recipe.start is None else fingerprint(recipe.start)
+    device = processes.device
+    gpu = device.type == "cuda"
+    return {
+        "schema": _SCHEMA,
+        "method": "pretrain",
+        "recipe": recipe.as_dict() | {"start": started},
+        "text": {
+            "fingerprint": shards.fingerprint,
+            "tokens": shards.tokens,
+            "documents": shards.documents,
+            "sentences": shards.sentences,
+            "held_out_tokens": shards.held_out_tokens,
+            "sources": list(shards.sources),
+        },
+        "device": torch.cuda.get_device_name(device) if gpu else device.type,
+        "processes": processes.count,
+        "versions": library_versions(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -533,7 +533,7 @@ class CompressionTable(TaskTrials):
         return found
 
     def _run(self, encoder: Encoder, corpus: Corpus, seed: int, folder: Path) -> TableRun:
-        from bertology.train.compress.method import CompressSettings
+        from bertology.train.compress.settings import CompressSettings
         from bertology.train.starts import find_start
         from bertology.train.tuning import TuningJob
 

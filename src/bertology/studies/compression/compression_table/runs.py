@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.train.compress.compressing import CompressJob
-    from bertology.train.compress.method import CompressSettings
+    from bertology.train.compress.settings import CompressSettings
     from bertology.train.distil.teacher import Teacher
     from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
