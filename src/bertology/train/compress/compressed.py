@@ -1,4 +1,4 @@
-"""A compressed model beside its original: what was done, what it saves and what it costs; its card."""
+"""A compressed model beside its original: what was done, what it saves and costs; its card."""
 
 from __future__ import annotations
 
