@@ -89,9 +89,8 @@ def find_fine_tuned(model: str) -> FineTunedModel | None:
     """What the record of a fine-tuned model says; None for any other model."""
     from bertology.train.checkpoint import read_record
 
-    folder = local_path(model)
     try:
-        record = read_record(folder) or {}
+        record = read_record(model) or {}
     except ModelError:
         return None  # a record that cannot be read is no reason to refuse the model
     base, train = record.get("base"), record.get("train")
@@ -99,6 +98,7 @@ def find_fine_tuned(model: str) -> FineTunedModel | None:
         return None
     origin = train.get("origin") if train else None
     task = (origin or {}).get("name_or_path") or record.get("task")
+    folder = local_path(model)
     return FineTunedModel(folder, str(task), str(base.get("name")), str(base.get("fingerprint")))
 
 

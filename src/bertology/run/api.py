@@ -175,8 +175,8 @@ def make_session(
     from bertology.results.store import Store
 
     return Session(
-        store=store if isinstance(store, Store) else Store() if store is None else Store(store),
         engine=make_engine(engine, workers=workers),
+        store=store if isinstance(store, Store) else Store() if store is None else Store(store),
         progress=choose_progress(progress),
         force=force,
         batch_tokens=batch_tokens,

@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from bertology.errors import BertologyError, ModelError, ParameterError
-from bertology.plain_files import local_path
 from bertology.studies.study import Study
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def recorded_before(study: Study, parameter: str, model: str) -> tuple[str, str]
     """Name and fingerprint of the model before, by the record of a fine-tuned one."""
     from bertology.train.checkpoint import RECORD, read_record
 
-    record = read_record(local_path(model, error=ModelError))
+    record = read_record(model)
     base: Mapping[str, object] = {} if record is None else record.get("base") or {}
     if record is None:
         why = f"{model!r} has no {RECORD} that would tell it"

@@ -170,7 +170,7 @@ def _check(methods: Sequence[Method], encoder: Encoder) -> None:
     from bertology.train.compress.method import SHAPE
 
     try:
-        record = read_record(Path(encoder.name).expanduser()) or {}
+        record = read_record(encoder.name) or {}
     except BertologyError:
         record = {}  # a damaged record is no reason to refuse the model
     steps = (record.get("compression") or {}).get("steps", ())
@@ -225,7 +225,7 @@ def _before(encoder: Encoder) -> Encoder | None:
     from bertology.train.checkpoint import read_record
 
     try:
-        record = read_record(Path(encoder.name).expanduser()) or {}
+        record = read_record(encoder.name) or {}
         base = record.get("base")
         if base is None or record.get("start") == "random":
             return None

@@ -11,10 +11,8 @@ from weakref import WeakKeyDictionary
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
 from bertology.model.loading.names import DEFAULT_MODEL
-from bertology.plain_files import local_path
 from bertology.run.before import find_before
 from bertology.run.others import resolve_others
-from bertology.run.requirements import label_match
 from bertology.studies.study import Study
 
 if TYPE_CHECKING:
@@ -115,7 +113,9 @@ def _of_texts(given: object, must_have_task: bool) -> Corpus:
     return Corpus.of_texts(given)
 
 
-def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[str]:
+def notes_on(
+    study: Study, encoder: Encoder, corpus: Corpus | None, labels: Mapping[str, object] | None
+) -> Iterator[str]:
     """What makes the numbers of this run say less than they seem to."""
     head = study.needs.head
     if encoder.new_weights and head != "base":
@@ -125,13 +125,8 @@ def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[
     if not study.needs.task or corpus is None or learned in (None, corpus.name):
         return
     # The names of two files do not say whether they are of one task; their labels do.
-    if _is_listed(str(learned)) or not _same_labels(study, encoder, corpus):
+    if _is_listed(str(learned)) or labels is None or labels["by"] != "name":
         yield f"This model was fine-tuned for {learned}, not for {corpus.name}."
-
-
-def _same_labels(study: Study, encoder: Encoder, corpus: Corpus) -> bool:
-    match = label_match(study, encoder, corpus)
-    return match is not None and match["by"] == "name"
 
 
 def _is_listed(name: str) -> bool:
@@ -228,7 +223,7 @@ def _tuned_from(name: str) -> dict[str, object] | None:
     from bertology.train.checkpoint import read_record
 
     try:
-        record = read_record(local_path(name, error=ModelError)) or {}
+        record = read_record(name) or {}
     except ModelError:
         return None  # a damaged record is no reason to refuse the model
     base = record.get("base")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import BertologyError, CapabilityError, DataError, ModelError
-from bertology.plain_files import local_path
 from bertology.report.atlas.naming import short_name
 from bertology.report.atlas.side_by_side import LeftOut
 from bertology.run.loading import ModelSource
@@ -152,7 +151,7 @@ def recorded_task(model: str, limit: int | None = None) -> Corpus | None:
     from bertology.train.checkpoint import read_record
 
     try:
-        record: Mapping[str, Any] = read_record(local_path(model, error=ModelError)) or {}
+        record: Mapping[str, Any] = read_record(model) or {}
         origin = dict((record.get("validation") or {}).get("origin") or {})
         found = load_corpus(**origin) if "name_or_path" in origin else None
     except (BertologyError, TypeError):

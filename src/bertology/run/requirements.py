@@ -15,18 +15,25 @@ if TYPE_CHECKING:
 _LABELLED_HEADS = {"classification", "token-classification"}
 
 
-def check_needs(name: str, study: Study, encoder: Encoder, corpus: Corpus | None) -> None:
-    """Refuse, with the reason, a model and corpus on which the study cannot run."""
+def check_needs(
+    name: str, study: Study, encoder: Encoder, corpus: Corpus | None
+) -> dict[str, object] | None:
+    """Refuse, with the reason, a model and corpus on which the study cannot run.
+
+    Returns how the corpus's labels are matched with the model's; None where none are needed.
+    """
     check_model(name, study, encoder)
     check_corpus(name, study, corpus)
     if corpus is not None:
         encoder.require_tokenizer()
-    head = _head_used(study, encoder)
+    head = encoder.head if study.needs.head == "saved" else study.needs.head
     task = None if corpus is None else study.task_for(encoder, corpus)
-    if head in _LABELLED_HEADS and task is not None:
+    match = None
+    if head in _LABELLED_HEADS and corpus is not None and task is not None:
         _check_labels(encoder, task)
-        label_match(study, encoder, corpus)
+        match = _label_match(encoder, corpus, task) if head == "classification" else None
     study.check(encoder, corpus)
+    return match
 
 
 def check_model(name: str, study: Study, encoder: Encoder) -> None:
@@ -81,15 +88,8 @@ def check_corpus(name: str, study: Study, corpus: Corpus | None) -> None:
         )
 
 
-def label_match(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[str, object] | None:
-    """How the corpus's labels are matched with the model's; None where none are needed.
-
-    Refuses, with the option that says it, labels of which it is not clear what they are.
-    """
-    if _head_used(study, encoder) != "classification" or corpus is None:
-        return None
-    if (task := study.task_for(encoder, corpus)) is None:
-        return None
+def _label_match(encoder: Encoder, corpus: Corpus, task: Task) -> dict[str, object] | None:
+    """Refuses, with the option that says it, labels of which it is not clear what they are."""
     found = encoder.match_labels(task.labels, ordered=task.ordered)
     if not found.by:
         return None
@@ -97,11 +97,6 @@ def label_match(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[s
     own = {new: old for old, new in renamed.items()} if isinstance(renamed, Mapping) else {}
     pairs = [(own.get(label, label), name) for label, name in found.pairs]
     return {"by": found.by, "pairs": pairs}
-
-
-def _head_used(study: Study, encoder: Encoder) -> str:
-    """The head that the study asks: the one it needs, or whatever the model was saved with."""
-    return encoder.head if study.needs.head == "saved" else study.needs.head
 
 
 def _check_labels(encoder: Encoder, task: Task) -> None:

@@ -27,7 +27,7 @@ from bertology.run.local import LocalEngine
 from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, ModelReference, Resources, StoreReference, target_of
 from bertology.run.progress import NoProgress, Progress
-from bertology.run.requirements import check_needs, label_match
+from bertology.run.requirements import check_needs
 from bertology.run.stored_parts import StoredParts
 from bertology.run.text_counts import text_counts
 from bertology.studies.study import Context, Study
@@ -115,8 +115,8 @@ class Session:
         models = {parameter: _loaded(other) for parameter, other in given.items()}
         if isinstance(model, ModelAtHand):
             study, models = model.source.load_others(study, encoder, models)
-        check_needs(name, study, encoder, corpus)
-        notes = list(notes_on(study, encoder, corpus))
+        labels = check_needs(name, study, encoder, corpus)
+        notes = list(notes_on(study, encoder, corpus, labels))
         for note in notes:
             notify(note)
         encoder = as_needed(study, encoder)
@@ -126,7 +126,9 @@ class Session:
         used = {parameter: as_needed(study, other) for parameter, other in resolved}
         inputs = Inputs(encoder, corpus, self.store, used, tuple(notes))
         check_others(name, study, encoder, inputs.others, corpus)
-        provenance = self._provenance(name, study, inputs)
+        about = describe_model(encoder)
+        beside = {parameter: describe_model(other) for parameter, other in inputs.others.items()}
+        provenance = self._provenance(name, study, about, beside, corpus, labels)
         stored = not self.force and self.store.has(provenance)
         make = self._stored if stored else self._made
         result = make(provenance, study, inputs)
@@ -200,7 +202,7 @@ class Session:
         if about is None or named is None:
             return None
         study, known = named
-        provenance = self._provenance_of(name, study, about, known, corpus)
+        provenance = self._provenance(name, study, about, known, corpus)
         parameters = study.measuring_parameters
         key = measurement_key(study.measured_version, parameters, provenance)
         record = self.store.measured.find(key)
@@ -265,15 +267,7 @@ class Session:
             result.provenance = replace(result.provenance, corpus=corpus)
         return result
 
-    def _provenance(self, name: str, study: Study, inputs: Inputs) -> Provenance:
-        corpus, labels = inputs.corpus, None
-        if corpus is not None:
-            labels = label_match(study, inputs.encoder, corpus)
-        others = {name: describe_model(other) for name, other in inputs.others.items()}
-        about = describe_model(inputs.encoder)
-        return self._provenance_of(name, study, about, others, corpus, labels)
-
-    def _provenance_of(
+    def _provenance(
         self,
         name: str,
         study: Study,

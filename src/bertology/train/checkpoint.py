@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bertology.drafts import draft_folder, put_in_place
 from bertology.errors import ModelError, StoreError
-from bertology.plain_files import read_json
+from bertology.plain_files import local_path, read_json
 from bertology.results.provenance import library_versions
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ def save_checkpoint(
     return place
 
 
-def read_record(folder: str | Path) -> TrainingRecord | None:
-    """The record of a model that bertology made; None where there is no such model."""
-    path = Path(folder) / RECORD
+def read_record(model: str | Path) -> TrainingRecord | None:
+    """The record of a model that bertology made, by its folder; None where there is none."""
+    path = local_path(model, error=ModelError) / RECORD
     if not path.exists():
         return None
     try:

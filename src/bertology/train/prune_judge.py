@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -158,7 +157,7 @@ def _part(corpus: Corpus, examples: Sequence[Example]) -> Corpus:
 def learned_texts(model: str) -> frozenset[Texts]:
     """What a model of ours was fine-tuned on, by its record; nothing where that is not known."""
     try:
-        record = read_record(Path(model).expanduser()) or {}
+        record = read_record(model) or {}
         origin = record["train"]["origin"] if "train" in record else {}
         corpus = load_corpus(**origin) if "name_or_path" in origin else None  # type: ignore[arg-type]
     except (BertologyError, KeyError, TypeError, OSError):

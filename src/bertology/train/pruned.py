@@ -365,7 +365,7 @@ def _record(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
-        earlier = read_record(Path(encoder.name).expanduser()) or {}
+        earlier = read_record(encoder.name) or {}
     except ModelError:
         earlier = {}  # a damaged record is no reason to refuse the model
     if "base" in earlier:  # what it was fine-tuned from is still so

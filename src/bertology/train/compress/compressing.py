@@ -345,7 +345,7 @@ def _base_of(job: CompressJob) -> Any:
     if job.base is not None:
         return {"name": job.base.name, "fingerprint": job.base.fingerprint}
     try:
-        earlier = read_record(Path(job.original.name).expanduser()) or {}
+        earlier = read_record(job.original.name) or {}
     except ModelError:
         return None  # a damaged record is no reason to refuse the model
     return earlier.get("base")
