@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from zlib import crc32
 
 import numpy as np
@@ -15,6 +16,7 @@ FIELDS = frozenset({Field.TEXT, Field.LABEL, Field.ENTITY, Field.GROUP})
 WIDTH = 6
 
 
+@cache
 def _vector(name: str) -> NDArray[np.float64]:
     return np.random.default_rng(crc32(name.encode())).normal(size=WIDTH)
 
