@@ -43,6 +43,14 @@ def bag_of_words_accuracy(train: Corpus, test: Corpus) -> float:
 made = cache(grammar.corpus)  # several tests look at the same sentences
 
 
+def minimal(name: str) -> Corpus:
+    return made(name, split="train", size=2000)
+
+
+def acceptability(split: str = "train") -> Corpus:
+    return made("grammar-acceptability", split=split, size=960)
+
+
 @pytest.fixture(scope="module")
 def paraphrases() -> dict[str, Corpus]:
     return {s: made("grammar-paraphrase", split=s, size=1000) for s in ("train", "test")}
@@ -121,7 +129,7 @@ def test_a_heuristic_switched_off_becomes_a_perfect_cue(off: tuple[str, ...]) ->
 
 
 def test_acceptability_is_of_single_sentences_of_all_kinds() -> None:
-    corpus = made("grammar-acceptability", size=960)
+    corpus = acceptability()
     assert corpus.task is not None
     assert not corpus.task.pair
     assert corpus.task.labels == ("unacceptable", "acceptable")
@@ -133,8 +141,7 @@ def test_acceptability_is_of_single_sentences_of_all_kinds() -> None:
 
 
 def test_bag_of_words_does_not_solve_acceptability() -> None:
-    train, test = (made("grammar-acceptability", split=s, size=1000) for s in ("train", "test"))
-    assert bag_of_words_accuracy(train, test) < 0.7
+    assert bag_of_words_accuracy(acceptability(), acceptability("test")) < 0.7
 
 
 def test_a_past_tense_is_not_called_a_mistake() -> None:
@@ -145,14 +152,14 @@ def test_a_past_tense_is_not_called_a_mistake() -> None:
 
 
 def test_acceptable_is_what_no_other_corpus_calls_bad() -> None:
-    good = {e.text for e in made("grammar-acceptability", size=960) if e.label == 1}
-    bad = {e.get("contrast") for name in MINIMAL for e in made(name, size=1000)}
+    good = {e.text for e in acceptability() if e.label == 1}
+    bad = {e.get("contrast") for name in MINIMAL for e in minimal(name)}
     assert not good & bad
 
 
 def test_agreement_pairs_differ_in_the_verb_alone() -> None:
-    corpus = made("grammar-agreement", size=1000)
-    assert Counter(e.get("attractors") for e in corpus) == dict.fromkeys(range(5), 200)
+    corpus = minimal("grammar-agreement")
+    assert Counter(e.get("attractors") for e in corpus) == dict.fromkeys(range(5), 400)
     for e in corpus:
         good, bad = e.text.split(), e.get("contrast").split()
         assert len(good) == len(bad)
@@ -163,7 +170,7 @@ def test_agreement_pairs_differ_in_the_verb_alone() -> None:
 
 
 def test_agreement_holds_in_good_and_is_violated_in_bad() -> None:
-    for e in made("grammar-agreement", size=600):
+    for e in minimal("grammar-agreement"):
         word = e.get("words")[e.get("critical")]
         bad = next(
             b for g, b in zip(e.text.split(), e.get("contrast").split(), strict=True) if g != b
@@ -176,7 +183,7 @@ def test_agreement_holds_in_good_and_is_violated_in_bad() -> None:
 
 
 def test_attractors_have_the_other_number_and_stand_between() -> None:
-    for e in made("grammar-agreement", size=500):
+    for e in minimal("grammar-agreement"):
         subject, critical = e.get("subject"), e.get("critical")
         words, lemmas, pos = e.get("words"), e.get("lemmas"), e.get("pos")
         between = [i for i in range(subject + 1, critical) if pos[i] == "NOUN"]
@@ -187,13 +194,13 @@ def test_attractors_have_the_other_number_and_stand_between() -> None:
 
 
 def test_agreement_is_half_singular() -> None:
-    numbers = Counter(e.get("number") for e in made("grammar-agreement", size=1000))
-    assert abs(numbers["plural"] - 500) < 100
+    numbers = Counter(e.get("number") for e in minimal("grammar-agreement"))
+    assert abs(numbers["plural"] - 1000) < 140
 
 
 @pytest.mark.parametrize("name", ["grammar-reflexives", "grammar-npi"])
 def test_other_minimal_pairs_differ_at_the_critical_word(name: str) -> None:
-    for e in made(name, size=600):
+    for e in minimal(name):
         good, bad = e.text.split(), e.get("contrast").split()
         differ = [i for i, (a, b) in enumerate(zip(good, bad, strict=True)) if a != b]
         assert len(differ) == (2 if e.get("kind") == "scope" else 1), e.text
@@ -209,7 +216,7 @@ def test_other_minimal_pairs_differ_at_the_critical_word(name: str) -> None:
 
 def test_npi_is_licensed_in_good_and_not_in_bad() -> None:
     licensors = {"no", "not", "never", "few", "doubted"}
-    for e in made("grammar-npi", size=400):
+    for e in minimal("grammar-npi"):
         good, bad = words_of(e.text), words_of(e.get("contrast"))
         item = next(i for i, w in enumerate(good) if w in ("any", "ever"))
         assert licensors & set(good[:item]), e.text
@@ -247,5 +254,4 @@ def test_seed_settles_the_corpus(name: str) -> None:
 
 @pytest.mark.parametrize("name", MINIMAL)
 def test_minimal_pairs_are_distinct(name: str) -> None:
-    corpus = made(name, split="train", size=2000)
-    assert len({e.text for e in corpus}) == 2000
+    assert len({e.text for e in minimal(name)}) == 2000
