@@ -127,8 +127,8 @@ def made_up(
             model='{"name": "m", "flags": []}', data=json.dumps({"name_or_path": task}),
         )  # fmt: skip
     made = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
-    about = Provenance("compression-table", study.version, study.parameters, *made)
-    return study.conclude(parts, about)
+    origin = Provenance("compression-table", study.version, study.parameters, *made)
+    return study.conclude(parts, origin)
 
 
 def _times(
