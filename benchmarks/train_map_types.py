@@ -23,6 +23,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from map_type_training.procedural import make_maps
+from map_type_training.training import (
+    Settings,
+    answers,
+    made_sample,
+    sample_of,
+    train_network,
+)
+from map_type_training.training_sets import TrainingSets, seen_by
+from map_type_training.variation import SeenMap
 from safetensors.torch import save_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix, f1_score
@@ -33,16 +43,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_maps, drawn
 from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork
-from bertology.annotated.map_types.procedural import make_maps
-from bertology.annotated.map_types.training import (
-    Settings,
-    answers,
-    made_sample,
-    sample_of,
-    train_network,
-)
-from bertology.annotated.map_types.training_sets import TrainingSets, seen_by
-from bertology.annotated.map_types.variation import SeenMap
 from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel, given_by_map
 from bertology.model.reducers.map_measures import map_measures
 from bertology.stats.agreement import krippendorffs_alpha

@@ -21,8 +21,10 @@ settings.load_profile("repeatable")
 # Nor by numbers that stand in our sources: all would be parsed, to be tried as examples.
 providers._get_local_constants = lambda: providers._local_constants
 
-# `tiny` and `planted` make the models that tests of all folders use.
+# `tiny` and `planted` make the models that tests of all folders use; benchmarks have worlds that
+# are known, and what trains the bundled networks.
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 from toy_atlas import toy_store as toy_store  # noqa: E402
 

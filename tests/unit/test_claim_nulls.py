@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -10,12 +9,9 @@ import pytest
 
 from bertology.results.known_claims import load_claims
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
+def benchmark() -> ModuleType:
     import claim_nulls
 
     return claim_nulls

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from map_type_training.procedural import make_maps
 
-from bertology.annotated.map_types.procedural import make_maps
 from bertology.data.map_labels import MAP_TYPES, MapLabel, MapRecipe
 from bertology.data.map_store import (
     StoredMap,

@@ -8,6 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from map_type_training.procedural import make_map, make_maps
+from map_type_training.training import (
+    Settings,
+    answers,
+    made_sample,
+    sample_of,
+    train_network,
+)
+from map_type_training.training_sets import TrainingSets, seen_by
+from map_type_training.variation import SeenMap, vary
 
 from bertology.annotated.map_types.facts import FACTS
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_maps
@@ -19,16 +29,6 @@ from bertology.annotated.map_types.network import (
     bundled_network,
     classify,
 )
-from bertology.annotated.map_types.procedural import make_map, make_maps
-from bertology.annotated.map_types.training import (
-    Settings,
-    answers,
-    made_sample,
-    sample_of,
-    train_network,
-)
-from bertology.annotated.map_types.training_sets import TrainingSets, seen_by
-from bertology.annotated.map_types.variation import SeenMap, vary
 from bertology.data.map_labels import MAP_TYPES, given_by_map
 from bertology.stats.agreement import krippendorffs_alpha
 

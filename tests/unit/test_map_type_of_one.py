@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from map_type_training.procedural import make_maps
 
 import bertology as bt
 from bertology.annotated.map_types.crossing import crossing, has_crossing
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_maps
-from bertology.annotated.map_types.procedural import make_maps
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import ParameterError
 

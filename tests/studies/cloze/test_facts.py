@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from nulls.facts import in_versions, in_wordings, random_facts, random_masked_lm
 
 import made_facts
 import planted_facts
@@ -20,9 +20,6 @@ from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.studies.cloze.facts import Facts
 from result_conformance import ResultConformance, claims_of
-
-sys.path.append(str(Path(__file__).resolve().parents[3] / "benchmarks"))
-from nulls.facts import in_versions, in_wordings, random_facts, random_masked_lm
 
 FROM = {"dante": "florence", "goethe": "weimar", "hugo": "paris", "woolf": "london"}
 WORDINGS = ("[X] comes from [Y] .", "from [Y] comes [X] .", "[X] in the [Y] .")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
+from nulls.facts import random_facts, random_masked_lm
+from nulls.names import of_random_models, of_shuffled_answers
 
 import planted_facts
 import planted_links
@@ -18,10 +17,6 @@ from bertology.results.result import Result
 from bertology.studies.cloze.facts.asked import share, share_by_subject
 from bertology.studies.cloze.name_guesses import NameGuesses
 from result_conformance import ResultConformance, claims_of
-
-sys.path.append(str(Path(__file__).resolve().parents[3] / "benchmarks"))
-from nulls.facts import random_facts, random_masked_lm
-from nulls.names import of_random_models, of_shuffled_answers
 
 FROM = {"dante": "florence", "goethe": "weimar", "hugo": "paris", "woolf": "london"}
 FIELDS = frozenset({Field.TEXT, Field.ANSWER, Field.GROUP, Field.ENTITY})

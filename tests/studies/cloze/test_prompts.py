@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
+from nulls.facts import random_facts, random_masked_lm
+from nulls.prompts import of_random_models
 
 import planted_facts
 import planted_links
@@ -17,10 +16,6 @@ from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.studies.cloze.prompts import Prompts
 from result_conformance import ResultConformance, claims_of
-
-sys.path.append(str(Path(__file__).resolve().parents[3] / "benchmarks"))
-from nulls.facts import random_facts, random_masked_lm
-from nulls.prompts import of_random_models
 
 FROM = {"dante": "florence", "goethe": "weimar", "hugo": "paris", "woolf": "london"}
 GOOD = "[X] comes from [Y] ."

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from map_type_training.procedural import MadeMap
+from map_type_training.variation import SeenMap
 from torch import Tensor
 from torch.nn import functional
 
 from bertology.annotated.map_types.looks import Cells
 from bertology.annotated.map_types.network import MapTypeNetwork
-from bertology.annotated.map_types.procedural import MadeMap
-from bertology.annotated.map_types.variation import SeenMap
 from bertology.data.map_labels import MAP_TYPES
 
 

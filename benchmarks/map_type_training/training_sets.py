@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
+from map_type_training.training import Sample, join, sample_of
+from map_type_training.variation import SeenMap, vary
 from numpy.typing import NDArray
 
-from bertology.annotated.map_types.training import Sample, join, sample_of
-from bertology.annotated.map_types.variation import SeenMap, vary
 from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel
 
 VARIANTS = 5  # of each labelled map
