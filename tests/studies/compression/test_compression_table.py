@@ -239,10 +239,10 @@ def test_a_teacher_that_helps_is_told_from_one_that_does_not() -> None:
 
 
 def test_the_best_of_rows_of_the_same_skill_is_not_praised_for_its_luck() -> None:
-    """Picked and scored on the same runs, the best of six would seem better by luck."""
+    """Picked and scored on the same runs, the best of four would seem better by luck."""
     gains = []
     for draw in range(6):
-        some = PUBLISHED[:8]
+        some = PUBLISHED[:4]
         found = made_up(0.75, n=100, draw=draw, luck=0.02, constant=0.3, methods=some).evidence()[
             "best_small_kept"
         ]
