@@ -30,7 +30,7 @@ def vary(seen: SeenMap, chance: np.random.Generator) -> SeenMap:
     weights, segments = _leave_out(seen.weights, seen.segments, chance)
     if chance.random() < 0.5:
         weights = weights[::-1, ::-1]
-        segments = _backwards(segments)
+        segments = np.asarray(segments.max() - segments[::-1])
     weights = np.maximum(weights, 1e-9) ** np.exp(chance.normal(0, 0.12))
     weights = weights * np.exp(chance.normal(0, chance.uniform(0, 0.3), weights.shape))
     weights = weights / weights.sum(-1, keepdims=True)
@@ -56,8 +56,3 @@ def _leave_out(
         return weights, segments
     small = weights[np.ix_(kept, kept)]
     return small / np.maximum(small.sum(-1, keepdims=True), 1e-9), left
-
-
-def _backwards(segments: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The last sentence comes first."""
-    return np.asarray(segments.max() - segments[::-1])

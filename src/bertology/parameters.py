@@ -46,6 +46,18 @@ def parameter(default: Any, help: str, **limits: Any) -> Any:
     return field(default=default, metadata={"help": help, **limits})
 
 
+def drawn(default: int, what: str = "examples", *, minimum: int = 2) -> Any:
+    """How many are drawn of the corpus: the parameter that follows `--limit`."""
+    text = f"Draw so many of the {what} at random; all if there are fewer."
+    return parameter(default, text, minimum=minimum, at_least_option="limit")
+
+
+def pooling_of(what: str) -> Any:
+    """How the state of something that has several pieces is made of theirs."""
+    text = f"The state of {what}: that of its first piece, its last, or the mean."
+    return parameter("mean", text, choices=("first", "last", "mean"))
+
+
 def flag(help: str) -> Any:
     """A field that is False unless the user gives `--name`."""
     return field(default=False, metadata={"help": help, "flag": True})

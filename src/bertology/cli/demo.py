@@ -87,11 +87,28 @@ def demo(options: DemoOptions) -> None:
     _show_knowledge(plan.start)
     looked = _look_at_heads(plan, to, fresh=fresh)
     validation = plan.validation()
-    _show_task(plan, validation)
+    say(f"The task: {plan.corpus}", style="bold")
+    labels = validation.task.labels if validation.task else ()
+    for example in validation[:4]:
+        say(f"  {example.text} → {example.text_b}  ({labels[int(example.get('label'))]})")
     _ready_model(to / "model", plan, validation, fresh=fresh)
     result = _ablate(plan, to, validation, fresh=fresh)
     _show_losses(result)
-    _show_verdicts([*looked, result], to)
+    results = [*looked, result]
+    verdicts, undecided = decided(results)
+    if verdicts:
+        show_table(
+            ("verdict", "statement", "measured"),
+            ((v.outcome.in_words, v.claim.statement, v.measured) for v in verdicts),
+            title="Claims of the literature, judged on this model",
+        )
+    if undecided:
+        store = shlex.quote(str(to / "results"))
+        say(
+            f"{undecided} further claims cannot be decided with so few examples; "
+            f"`bertology show ID --store {store}` says what would decide them."
+        )
+    say()
     _show_files(result, to, plan)
 
 
@@ -135,13 +152,6 @@ def _odds(difference: float) -> str:
     """A difference of log-likelihoods as text."""
     times = math.exp(abs(difference))
     return f"{times:,.0f} times {'likelier' if difference > 0 else 'less likely'}"
-
-
-def _show_task(plan: FinetunePlan, validation: Corpus) -> None:
-    say(f"The task: {plan.corpus}", style="bold")
-    labels = validation.task.labels if validation.task else ()
-    for example in validation[:4]:
-        say(f"  {example.text} → {example.text_b}  ({labels[int(example.get('label'))]})")
 
 
 def _ready_model(folder: Path, plan: FinetunePlan, validation: Corpus, *, fresh: bool) -> None:
@@ -262,23 +272,6 @@ def _show_losses(result: Result) -> None:
     for line in sets_told(result, words):
         say(f"  {line}")
     say("  (Intervals hold for all heads, for all layers, and for both sets, together.)")
-    say()
-
-
-def _show_verdicts(results: Sequence[Result], to: Path) -> None:
-    verdicts, undecided = decided(results)
-    if verdicts:
-        show_table(
-            ("verdict", "statement", "measured"),
-            ((v.outcome.in_words, v.claim.statement, v.measured) for v in verdicts),
-            title="Claims of the literature, judged on this model",
-        )
-    if undecided:
-        store = shlex.quote(str(to / "results"))
-        say(
-            f"{undecided} further claims cannot be decided with so few examples; "
-            f"`bertology show ID --store {store}` says what would decide them."
-        )
     say()
 
 

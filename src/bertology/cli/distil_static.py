@@ -12,7 +12,7 @@ from bertology.cli.console import say, say_next, warn
 from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions
 from bertology.cli.typer_options import argument, required
 from bertology.errors import InterruptedRunError, ParameterError
-from bertology.parameters import flag, parameter
+from bertology.parameters import flag, parameter, pooling_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,11 +48,7 @@ class DistilStaticOptions(SourceOptions, LoadingOptions):
         "mean: the mean of all occurrences of a word. component: their first principal component.",
         choices=("mean", "component"),
     )
-    pooling: str = parameter(
-        "mean",
-        "The state of one occurrence: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("one occurrence")
     iterations: int = parameter(
         3,
         "Power iterations for the first component; each reads the corpus again.",

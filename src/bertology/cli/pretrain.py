@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from bertology.train.pretrain.log import StepReport
     from bertology.train.pretrain.project import PretrainingPlan
     from bertology.train.pretrain.recipe import Recipe
-    from bertology.train.records import TrainingRecord
 
 EXAMPLE = """\
 # A recipe for `bertology pretrain`. This one trains on sentences of the bundled grammar: it needs
@@ -173,7 +172,10 @@ def _train(recipe: Recipe, to: Path, *, device: str, fresh: bool) -> None:
         if line:
             line.stop()
     if line:
-        _show_end(record, to)
+        say(f"Held out: {_scores(record['scores'])}")
+        say(f"The model: {to / 'model'}  (the log: {to / 'log.jsonl'})")
+        model = shlex.quote(str(to / "model"))
+        say_next(f"bertology run attention-maps --model {model} --corpus grammar")
 
 
 class _Line:
@@ -253,13 +255,6 @@ def _scores(scores: dict[str, float]) -> str:
         f"{name.replace('_', ' ')} " + (f"{100 * v:.1f} %" if "accuracy" in name else f"{v:.3f}")
         for name, v in scores.items()
     )
-
-
-def _show_end(record: TrainingRecord, to: Path) -> None:
-    say(f"Held out: {_scores(record['scores'])}")
-    say(f"The model: {to / 'model'}  (the log: {to / 'log.jsonl'})")
-    model = shlex.quote(str(to / "model"))
-    say_next(f"bertology run attention-maps --model {model} --corpus grammar")
 
 
 def _show_plan(recipe: Recipe, to: Path | None) -> None:

@@ -103,7 +103,14 @@ def report(options: ReportOptions) -> None:
     from bertology.results.store import Store
 
     store, model, task = Store(options.store), options.model, options.task
-    _check_data(options)
+    # Refuse options that would have no effect
+    for f in fields(_MeasuredOptions):
+        value = getattr(options, f.name)
+        if value not in (None, ()) and not options.measure:
+            raise ParameterError(f"--{f.name}", "report", "be given together with --measure", value)
+    if options.task is not None and options.corpus is not None:
+        must = "be left out when --task is given"
+        raise ParameterError("--corpus", "report", must, options.corpus)
     left_out: list[LeftOut] = []
     if options.measure:
         left_out = _measure(model, store, options)
@@ -209,17 +216,6 @@ def _to_learn(model: str, wanted: str) -> str | None:
     if entry.task is None:
         return None
     return f"Fine-tune it with: bertology finetune {shlex.quote(model)} {shlex.quote(wanted)}"
-
-
-def _check_data(options: ReportOptions) -> None:
-    """Refuse options that would have no effect."""
-    for f in fields(_MeasuredOptions):
-        value = getattr(options, f.name)
-        if value not in (None, ()) and not options.measure:
-            raise ParameterError(f"--{f.name}", "report", "be given together with --measure", value)
-    if options.task is not None and options.corpus is not None:
-        must = "be left out when --task is given"
-        raise ParameterError("--corpus", "report", must, options.corpus)
 
 
 def _measure(model: str, store: Store, options: ReportOptions) -> list[LeftOut]:

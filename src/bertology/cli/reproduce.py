@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,9 +27,7 @@ from bertology.errors import JobError
 from bertology.parameters import parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bertology.reproduce.report import ModelSummary, ReproductionReport
+    from bertology.reproduce.report import ReproductionReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,22 +99,18 @@ def reproduce(options: ReproduceOptions) -> None:
         options=asked,
         plan=plan,
         done=executor.execute(plan),
-        model=_described(about),
+        model={
+            "name": about["name"],
+            "fingerprint": about["fingerprint"],
+            "family": about["family"],
+            "shape": about["shape"],
+        },
         store=session.store.url,
     )
     _present(report, to)
     if report.done.failed:
         failed = ", ".join(report.done.failed)
         raise JobError(f"Failed: {failed}.", hint="The same command runs them again.")
-
-
-def _described(about: Mapping[str, Any]) -> ModelSummary:
-    return {
-        "name": about["name"],
-        "fingerprint": about["fingerprint"],
-        "family": about["family"],
-        "shape": about["shape"],
-    }
 
 
 def _present(report: ReproductionReport, to: Path) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from bertology.reproduce.judged import JudgedClaim
     from bertology.reproduce.plan import ReproductionOptions
     from bertology.reproduce.verify import (
-        ChosenClaims,
         FineTunedModel,
         Verification,
         VerificationPart,
@@ -104,12 +103,24 @@ def _verify(options: VerifyOptions) -> Verification | None:
     from bertology.reproduce.verify import Verification, choose_claims, plan_parts
 
     chosen = choose_claims(options.claims)
-    _check_files(options)
+    # Refuse a file that cannot be written, before hours of work and not after
+    for name in ("json", "csv"):
+        check_file(getattr(options, name), f"--{name}")
     to = Path(options.to or ".")
     session = session_of(options, to)
     asked, fine_tuned, about = _begin(options, session)
     parts = plan_parts(chosen.claims, asked, Shape(**about["shape"]))
-    _tell_choice(chosen, options.model, fine_tuned)
+    say(f"{options.model}: {_claims(len(chosen.claims))}", style="bold")
+    if fine_tuned is not None:
+        say(
+            f"It was fine-tuned on {fine_tuned.task} from {fine_tuned.base}, and is not fine-tuned "
+            f"again. Claims about the model before fine-tuning are judged on {fine_tuned.base}."
+        )
+    reasons: dict[str, list[str]] = {}
+    for claim, why in chosen.left_out:
+        reasons.setdefault(f"{claim.study}: {why}", []).append(claim.id)
+    for why, ids in reasons.items():
+        say(f"Left out: {_claims(len(ids))} of {why} (--claims {ids[0]}).")
     for part in parts:
         show_missing(part.plan)
     if options.dry_run:
@@ -166,20 +177,6 @@ def _base_of(
         why = f"{fine_tuned.base} has changed since then."
     warn(f"{options.model} is fine-tuned, but the model before fine-tuning is not here: {why}")
     return None
-
-
-def _tell_choice(chosen: ChosenClaims, model: str, fine_tuned: FineTunedModel | None) -> None:
-    say(f"{model}: {_claims(len(chosen.claims))}", style="bold")
-    if fine_tuned is not None:
-        say(
-            f"It was fine-tuned on {fine_tuned.task} from {fine_tuned.base}, and is not fine-tuned "
-            f"again. Claims about the model before fine-tuning are judged on {fine_tuned.base}."
-        )
-    reasons: dict[str, list[str]] = {}
-    for claim, why in chosen.left_out:
-        reasons.setdefault(f"{claim.study}: {why}", []).append(claim.id)
-    for why, ids in reasons.items():
-        say(f"Left out: {_claims(len(ids))} of {why} (--claims {ids[0]}).")
 
 
 def _carry_out(
@@ -265,12 +262,6 @@ def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tupl
 
 
 # Files ----------------------------------------------------------------------------------------
-
-
-def _check_files(options: VerifyOptions) -> None:
-    """Refuse a file that cannot be written, before hours of work and not after."""
-    for name in ("json", "csv"):
-        check_file(getattr(options, name), f"--{name}")
 
 
 def _told(

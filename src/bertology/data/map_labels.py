@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
@@ -135,7 +135,11 @@ def parse_label(line: bytes, *, where: str, whole: bool = True) -> MapLabel:
         raise DataError(f"{where}: {cut}.", hint=hint or None) from None
     if not isinstance(value, dict):
         raise DataError(f"{where}: a JSON object is needed, not {type(value).__name__}.")
-    _check_keys(value, where)
+    missing, more = sorted(_KEYS - set(value)), sorted(set(value) - _KEYS)
+    if missing:
+        raise DataError(f"{where}: it lacks {', '.join(missing)}.")
+    if more:
+        raise DataError(f"{where}: it has {', '.join(more)}, which the format does not have.")
     for name in (*_TEXTS, *_MAYBE):
         _check_text(name, value[name], where)
     for name, least in _NUMBERS.items():
@@ -155,14 +159,6 @@ def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) < len(pairs):
         raise ValueError("a key is given twice")
     return found
-
-
-def _check_keys(value: Mapping[str, object], where: str) -> None:
-    missing, more = sorted(_KEYS - set(value)), sorted(set(value) - _KEYS)
-    if missing:
-        raise DataError(f"{where}: it lacks {', '.join(missing)}.")
-    if more:
-        raise DataError(f"{where}: it has {', '.join(more)}, which the format does not have.")
 
 
 def _check_text(name: str, value: object, where: str) -> None:

@@ -45,7 +45,18 @@ def sample_maps(
             at = (at + 1) % len(corpus)
             if at == first:
                 place = next(heads)
-        chosen[at, place] = _recipe(model, corpus, corpus[at], place)
+        example = corpus[at]
+        layer, head = place
+        chosen[at, place] = MapRecipe(
+            model=model,
+            corpus=corpus.name,
+            split=corpus.split or "all",
+            example=example.id,
+            text=example.text,
+            text_b=example.text_b,
+            layer=layer,
+            head=head,
+        )
     return list(chosen.values())
 
 
@@ -93,17 +104,3 @@ def _examples(corpus: Corpus, chance: random.Random) -> Iterator[int]:
 
 def _words(example: Example) -> int:
     return sum(len(text.split()) for text in example.texts)
-
-
-def _recipe(model: str, corpus: Corpus, example: Example, place: HeadAddress) -> MapRecipe:
-    layer, head = place
-    return MapRecipe(
-        model=model,
-        corpus=corpus.name,
-        split=corpus.split or "all",
-        example=example.id,
-        text=example.text,
-        text_b=example.text_b,
-        layer=layer,
-        head=head,
-    )

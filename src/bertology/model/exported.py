@@ -68,7 +68,17 @@ def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -
     file of a quantised model holds whole numbers; in a .pt2 file, weights have 32 bits.
     """
     check_format(format)
-    _check_passes(encoder, format)
+    # Refuse a model that decides in the pass what it computes: a file holds one computation
+    forms = [name for name in compressed_forms(encoder.config) if name in PARTIAL]
+    lstm = encoder.config.model_type == MODEL_TYPE and format != "onnx"  # which has rows of lengths
+    if forms or lstm:
+        what = forms[0].replace("_", " ") if forms else "a BiLSTM"
+        other = "Try --format onnx, or use" if lstm else "Use"
+        raise CapabilityError(
+            f"{encoder.name!r} cannot be exported as {format}: with {what}, the texts of a batch "
+            "decide what is computed, and such a file holds one computation for all texts.",
+            hint=f"{other} the folder itself: bt.load opens it wherever bertology is installed.",
+        )
     batch = torch.export.Dim("batch", min=1)
     length = torch.export.Dim("length", min=2, max=encoder.max_length)
     shapes = {name: {0: batch, 1: length} for name in example}
@@ -87,20 +97,6 @@ def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -
             hint="Try the other --format. BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and MPNet can "
             "be exported in both.",
         ) from error
-
-
-def _check_passes(encoder: Encoder, format: str) -> None:
-    """Refuse a model that decides in the pass what it computes: a file holds one computation."""
-    forms = [name for name in compressed_forms(encoder.config) if name in PARTIAL]
-    lstm = encoder.config.model_type == MODEL_TYPE and format != "onnx"  # which has rows of lengths
-    if forms or lstm:
-        what = forms[0].replace("_", " ") if forms else "a BiLSTM"
-        other = "Try --format onnx, or use" if lstm else "Use"
-        raise CapabilityError(
-            f"{encoder.name!r} cannot be exported as {format}: with {what}, the texts of a batch "
-            "decide what is computed, and such a file holds one computation for all texts.",
-            hint=f"{other} the folder itself: bt.load opens it wherever bertology is installed.",
-        )
 
 
 def _write_pt2(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, path: Path) -> None:

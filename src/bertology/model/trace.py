@@ -156,12 +156,10 @@ class Trace:
         if sites.heads and not sites.one_head:
             coords["head"] = list(sites.heads)
         if sites.kind in (Kind.PATTERN, Kind.SCORES) and value.shape[-1] == value.shape[-2]:
-            value = self._hide_padding(value, dims.index("example"))
+            axis = dims.index("example")
+            real = self.batch.real.cpu()  # (B, T)
+            both = real[:, :, None] & real[:, None, :]
+            shape = [1] * value.dim()
+            shape[axis], shape[-2], shape[-1] = both.shape
+            value = value.masked_fill(~both.view(shape), float("nan"))
         return xr.DataArray(value.numpy(), dims=dims, coords=coords, name=str(sites.kind))
-
-    def _hide_padding(self, value: Tensor, axis: int) -> Tensor:
-        real = self.batch.real.cpu()  # (B, T)
-        both = real[:, :, None] & real[:, None, :]
-        shape = [1] * value.dim()
-        shape[axis], shape[-2], shape[-1] = both.shape
-        return value.masked_fill(~both.view(shape), float("nan"))

@@ -21,7 +21,6 @@ from bertology.reproduce.paper_plan import (
     StepsData,
     StudyData,
     TaskSteps,
-    Use,
 )
 from bertology.reproduce.plan import (
     Combine,
@@ -86,10 +85,6 @@ class _Planner:
     def _parameters(self, given: Mapping[str, object], data: Data) -> dict[str, Any]:
         return {name: self._resolved(value, data) for name, value in given.items()}
 
-    def _used(self, data: Data, use: Use) -> Data:
-        limits = (self._resolved(value, data) for value in (use.limit, use.train_limit))
-        return replace(data, **dict(zip(("limit", "train_limit"), limits, strict=True)))
-
     # Corpora -----------------------------------------------------------------------------------
 
     def _find_corpora(self) -> None:
@@ -134,7 +129,9 @@ class _Planner:
     def _add_task(self, task: Data, group: TaskSteps) -> None:
         own: list[PlanStep] = []
         for step in group.steps:
-            data = self._used(task, getattr(step, "use", None) or group.use)
+            use = getattr(step, "use", None) or group.use
+            limits = (self._resolved(value, task) for value in (use.limit, use.train_limit))
+            data = replace(task, **dict(zip(("limit", "train_limit"), limits, strict=True)))
             if isinstance(step, FineTuneData):
                 self._steps.append(FineTune(data, **self._parameters(vars(step.finetune), data)))
             elif isinstance(step, StudyData):

@@ -120,7 +120,7 @@ class Store:
 
     def save(self, result: Result) -> str:
         """Write a result and give its identity; figures are drawn after the data is written."""
-        folder = _folder_of(result.provenance)
+        folder = f"{checked_name('study', result.provenance.study)}/{result.provenance.identity}"
         tables = [
             {
                 "name": name,
@@ -347,7 +347,3 @@ def _address(of: Provenance | str) -> tuple[str | None, str]:
         return checked_name("study", of.study), of.identity
     study, _, identity = of.strip().rpartition("/")
     return (checked_name("study", study) if study else None), identity.lower()
-
-
-def _folder_of(provenance: Provenance) -> str:
-    return f"{checked_name('study', provenance.study)}/{provenance.identity}"

@@ -89,7 +89,15 @@ def resolve_corpus(
         given = load_corpus(given, **{**options, **(columns or {})})
     else:
         if not isinstance(given, Corpus):
-            given = _of_texts(given, must_have_task)
+            if must_have_task or not isinstance(given, list | tuple):
+                raise ParameterError(
+                    "task" if must_have_task else "corpus",
+                    "run",
+                    "be a name, a path or a Corpus"
+                    + ("" if must_have_task else ", or a list of texts or of pairs of texts"),
+                    type(given).__name__,
+                )
+            given = Corpus.of_texts(given)
         given = given.take(options.get("limit"))
     if must_have_task and given.task is None:
         raise CapabilityError(
@@ -99,18 +107,6 @@ def resolve_corpus(
             "a task with: bertology datasets",
         )
     return given.relabelled(labels) if labels else given
-
-
-def _of_texts(given: object, must_have_task: bool) -> Corpus:
-    if must_have_task or not isinstance(given, list | tuple):
-        raise ParameterError(
-            "task" if must_have_task else "corpus",
-            "run",
-            "be a name, a path or a Corpus"
-            + ("" if must_have_task else ", or a list of texts or of pairs of texts"),
-            type(given).__name__,
-        )
-    return Corpus.of_texts(given)
 
 
 def notes_on(

@@ -97,25 +97,21 @@ def check_others(
         if study.by_words:
             study.check(other, corpus)
             continue
-        _check_build(encoder, other)
+        one, two = (
+            (e.family.model_type, e.shape.layers, e.shape.heads, e.numbering.removed)
+            for e in (encoder, other)
+        )
+        if one != two:
+            first, second = (f"{e.family.title}, {e.shape}" for e in (encoder, other))
+            pruned = " with other heads pruned" if first == second else ""
+            raise CapabilityError(
+                f"{other.name!r} ({second}{pruned}) cannot be compared with {encoder.name!r} "
+                f"({first}): layers and heads must be the same.",
+                hint="Give the model that the other was trained from, or another step of it.",
+            )
         if corpus is not None:
             other.require_tokenizer()
             _check_reading(encoder, other, corpus)
-
-
-def _check_build(encoder: Encoder, other: Encoder) -> None:
-    one, two = (
-        (e.family.model_type, e.shape.layers, e.shape.heads, e.numbering.removed)
-        for e in (encoder, other)
-    )
-    if one != two:
-        first, second = (f"{e.family.title}, {e.shape}" for e in (encoder, other))
-        pruned = " with other heads pruned" if first == second else ""
-        raise CapabilityError(
-            f"{other.name!r} ({second}{pruned}) cannot be compared with {encoder.name!r} "
-            f"({first}): layers and heads must be the same.",
-            hint="Give the model that the other was trained from, or another step of it.",
-        )
 
 
 def _check_reading(encoder: Encoder, other: Encoder, corpus: Corpus) -> None:

@@ -36,7 +36,11 @@ class RayEngine:
         """Run the jobs; see `Engine.run`."""
         for job in jobs:
             job.check_shippable()
-        ray = _import_ray()
+        hush()
+        try:
+            ray = import_module("ray")
+        except ImportError as error:
+            raise MissingExtraError("ray", needed_for="The Ray engine") from error
         ours = not ray.is_initialized()
         if ours:
             self._connect(ray)
@@ -155,12 +159,3 @@ def _check_feasible(ray: ModuleType, jobs: Sequence[Job]) -> None:
                     f"{have.get(name, 0):.0f}.",
                     hint="Use a larger cluster, or --engine local.",
                 )
-
-
-def _import_ray() -> ModuleType:
-    hush()
-    try:
-        found = import_module("ray")
-    except ImportError as error:
-        raise MissingExtraError("ray", needed_for="The Ray engine") from error
-    return found

@@ -11,8 +11,6 @@ from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import BertologyError, CapabilityError, DataError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
     from bertology.server.shown import Shown
@@ -83,7 +81,13 @@ def encode(encoder: Encoder, shown: Shown) -> tuple[Sentence, Batch]:
     _check_texts(texts)
     text = shown.text if shown.pair is None else (shown.text, shown.pair)
     batch = encoder.encode(text, too_long="truncate")
-    _check_length(encoder, texts, batch)
+    size = batch.inputs["input_ids"].shape[-1]
+    if batch.truncated:
+        size = len(encoder.tokenizer(*texts, truncation=False, verbose=False)["input_ids"])
+    limit = most_tokens(encoder)
+    if size > limit:
+        whose = "the explorer" if limit == TOKENS else encoder.name
+        raise DataError(f"The text has {size:,} tokens; {whose} takes {limit}.", hint="Shorten it.")
     encoding = None if batch.encodings is None else batch.encodings[0]
     originals = tuple(batch.tokens[0])
     sides = _sides(encoder, batch, encoding)
@@ -96,7 +100,9 @@ def encode(encoder: Encoder, shown: Shown) -> tuple[Sentence, Batch]:
         ids = ids.clone()
         ids[0, list(masked)] = encoder.tokenizer.mask_token_id
         batch.inputs["input_ids"] = ids
-    hidden = _hidden(encoder, ids)
+    mask = encoder.tokenizer.mask_token_id
+    row: list[int] = ids[0].tolist()
+    hidden = tuple(i for i, token in enumerate(row) if token == mask)
     words = [treebank_words(one) for one in texts]
     alignment = None if encoding is None else align(encoding, *texts, words=words)
     seen = tuple(batch.tokens[0])
@@ -118,16 +124,6 @@ def _check_texts(texts: tuple[str, ...]) -> None:
         )
 
 
-def _check_length(encoder: Encoder, texts: tuple[str, ...], batch: Batch) -> None:
-    size = batch.inputs["input_ids"].shape[-1]
-    if batch.truncated:
-        size = len(encoder.tokenizer(*texts, truncation=False, verbose=False)["input_ids"])
-    limit = most_tokens(encoder)
-    if size > limit:
-        whose = "the explorer" if limit == TOKENS else encoder.name
-        raise DataError(f"The text has {size:,} tokens; {whose} takes {limit}.", hint="Shorten it.")
-
-
 def _sides(encoder: Encoder, batch: Batch, encoding: Encoding | None) -> tuple[int | None, ...]:
     if encoding is not None:
         return tuple(encoding.sequence_ids)
@@ -146,9 +142,3 @@ def _check_masked(encoder: Encoder, masked: tuple[int, ...], sides: tuple[int | 
             )
         if sides[position] is None:
             raise BertologyError(f"Token {position} is a special one, which cannot be hidden.")
-
-
-def _hidden(encoder: Encoder, ids: Tensor) -> tuple[int, ...]:
-    mask = encoder.tokenizer.mask_token_id
-    row: list[int] = ids[0].tolist()
-    return tuple(i for i, token in enumerate(row) if token == mask)

@@ -203,7 +203,9 @@ def _shell() -> tuple[str, str]:
     page = (STATIC / "explore" / "index.html").read_text(encoding="utf-8")
     names = _STYLE.findall(page)
     style = "\n".join(static_file(name).read_text(encoding="utf-8") for name in names)
-    script = _script(_ENTRY)
+    modules: dict[Path, str] = {}  # in the order in which they must run
+    last = _as_function(_ENTRY, modules)
+    script = "\n".join(['"use strict";', "(async () => {", *modules.values(), last, "})();"])
     assert "</" + "script" not in script  # it would end here
     # Nothing but this script and this style is let in, and nothing is fetched.
     policy = (
@@ -223,12 +225,6 @@ def _shell() -> tuple[str, str]:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}"
-
-
-def _script(entry: Path) -> str:
-    modules: dict[Path, str] = {}  # in the order in which they must run
-    last = _as_function(entry, modules)
-    return "\n".join(['"use strict";', "(async () => {", *modules.values(), last, "})();"])
 
 
 def _as_function(path: Path, modules: dict[Path, str]) -> str:

@@ -83,15 +83,11 @@ def _lists(name: str) -> dict[str, list[str]]:
     return {key: words.split() for key, words in WORDS[name].items()}
 
 
-def _sibilant(word: str) -> bool:
-    return word.endswith(("s", "x", "z", "ch", "sh"))
-
-
 def third_person(base: str) -> str:
     """The -s form of a regular verb or noun: try -> tries, watch -> watches."""
     if base.endswith("y") and base[-2] not in _VOWELS:
         return base[:-1] + "ies"
-    if _sibilant(base) or base.endswith(("tomato", "potato", "go")):
+    if base.endswith(("s", "x", "z", "ch", "sh")) or base.endswith(("tomato", "potato", "go")):
         return base + "es"
     return base + "s"
 

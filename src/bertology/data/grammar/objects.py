@@ -92,18 +92,13 @@ def word_pair_rows(seed: int, n: int) -> list[Row]:
     return [every[i] for i in sorted(chosen)]
 
 
-def _features() -> dict[str, frozenset[str]]:
-    found = {}
+def _similar_rows() -> Iterator[Row]:
+    features = {}
     for name, (properties, affordances) in OBJECTS.items():
         noun = LEXICON.nouns.get(name)
         sort = {f"a kind of {noun.sort}"} if noun is not None else set()
         done = {f"to {what}" for what in affordances.split()}
-        found[name] = frozenset({*properties.split(), *done, *sort})
-    return found
-
-
-def _similar_rows() -> Iterator[Row]:
-    features = _features()
+        features[name] = frozenset({*properties.split(), *done, *sort})
     counts = Counter(feature for has in features.values() for feature in has)
     weights = {feature: math.log(len(features) / count) for feature, count in counts.items()}
     for one, other in combinations(features, 2):

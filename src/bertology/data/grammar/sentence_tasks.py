@@ -124,7 +124,7 @@ class TaskDraw(SentenceDraw):
         about = annotate(whole)[1]
         words: list[str] = about["words"]
         return words, {
-            "length": _length(words),
+            "length": str(min(max((len(words) - 1) // 2 * 2 + 1, _SHORTEST), _LONGEST)),
             "word-content": next(one.noun.lemma for one in said if one.noun in CONTENT),
             "depth": str(_depth(about["heads"])),
             "top-constituents": top,
@@ -241,11 +241,6 @@ class TaskDraw(SentenceDraw):
             first, second = second, first
         words = [self.pick(_OPENERS), *first, ",", self.pick(("and", "but")), *second, "."]
         return _row(words, {"coordination": "inverted" if inverted else "original"})
-
-
-def _length(words: Sequence[str]) -> str:
-    """The class of length, by its first number of words."""
-    return str(min(max((len(words) - 1) // 2 * 2 + 1, _SHORTEST), _LONGEST))
 
 
 def _number(entity: Entity) -> str:

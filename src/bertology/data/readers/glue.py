@@ -79,7 +79,10 @@ _OWN_FILES: dict[str, dict[str, tuple[str, ...]]] = {
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """One split of the task in the folder `source`, or the one file `source` of a task."""
     path, request = Path(source), Request.of(source, request)
-    name = _task_of(path, request)
+    folder = path if path.is_dir() else path.parent
+    name = request.task.name if request.task else get_task(folder.name).name
+    if name not in GLUE:
+        raise UnknownNameError("GLUE task", name, GLUE)
     task = TASKS[name]
     if path.is_file():
         file, split = path, request.split
@@ -131,14 +134,6 @@ def _patterns(name: str) -> dict[str, tuple[str, ...]]:
 def _canonical(split: str) -> str:
     short = {"dev": "validation", "validation_matched": "validation", "test_matched": "test"}
     return short.get(split, split)
-
-
-def _task_of(path: Path, request: Request) -> str:
-    folder = path if path.is_dir() else path.parent
-    name = request.task.name if request.task else get_task(folder.name).name
-    if name not in GLUE:
-        raise UnknownNameError("GLUE task", name, GLUE)
-    return name
 
 
 def _file(folder: Path, name: str, split: str) -> Path:

@@ -264,7 +264,12 @@ def read_sts(source: str | Path, request: Request | None = None) -> Corpus:
             continue
         if not text or not text_b:
             raise DataError(f"{at}: a sentence is empty.")
-        score = _score(written, at)
+        try:
+            score = float(written)
+        except ValueError:
+            score = math.nan
+        if not _LOWEST <= score <= _HIGHEST:
+            raise DataError(f"{at}: the score must be a number from 0 to 5, not {written!r:.40}.")
         examples.append(Example(str(number), text, text_b, score, {"group": group}))
     if not examples:
         raise DataError(f"{path.name} has no pair with a score.")
@@ -297,16 +302,6 @@ def _with_gold(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{gold.name} has more scores than {path.name} has pairs.")
     for number, texts in pairs:
         yield number, [scores[number - 1] if number <= len(scores) else "", *texts]
-
-
-def _score(written: str, at: str) -> float:
-    try:
-        found = float(written)
-    except ValueError:
-        found = math.nan
-    if not _LOWEST <= found <= _HIGHEST:
-        raise DataError(f"{at}: the score must be a number from 0 to 5, not {written!r:.40}.")
-    return found
 
 
 _SCWS_TASK = Task("scws", "regression", (), ("spearman", "pearson"), pair=True)

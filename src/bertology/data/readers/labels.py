@@ -70,23 +70,19 @@ def infer_task(name: str, values: Iterable[object], *, pair: bool, where: str) -
         ordered = True
     else:
         labels, ordered = sorted(texts), texts <= {"false", "true"}
-        _refuse_decimal_commas(labels, where)
+        # Scores such as 3,5 would be taken for names of classes
+        written = [text for text in labels if _number(text) is None]
+        if written and all(_DECIMAL_COMMA.fullmatch(text) for text in written):
+            raise DataError(
+                f"{where}: the labels are numbers with a decimal comma, such as {written[0]!r}.",
+                hint="Write them with a point: 3.5.",
+            )
     if len(labels) > _MOST_CLASSES:
         raise DataError(
             f"{where}: the label column has {len(labels)} different values, e.g. {labels[0]!r}.",
             hint="These are too many for classes; name another column with label=….",
         )
     return Task(name, "classification", tuple(labels), ("accuracy",), pair, ordered)
-
-
-def _refuse_decimal_commas(labels: Iterable[str], where: str) -> None:
-    """Scores such as 3,5 would be taken for names of classes."""
-    written = [text for text in labels if _number(text) is None]
-    if written and all(_DECIMAL_COMMA.fullmatch(text) for text in written):
-        raise DataError(
-            f"{where}: the labels are numbers with a decimal comma, such as {written[0]!r}.",
-            hint="Write them with a point: 3.5.",
-        )
 
 
 def _plain(raw: object) -> str:

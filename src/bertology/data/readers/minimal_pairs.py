@@ -70,7 +70,7 @@ def _phrases(words: list[str], bad: list[str], group: str) -> dict[str, Any]:
     apart = [i for i, (a, b) in enumerate(zip(words, bad, strict=False)) if a != b]
     one = len(words) == len(bad) and len(apart) == 1
     found: dict[str, Any] = {"words": words, "subject": None}
-    nouns = [] if _is_npi(group) else _english_nouns(words)
+    nouns = [] if "npi" in group.split("_") else _english_nouns(words)
     before = [n for n in nouns if one and n < apart[0]]
     if before:
         # In these templates the critical word is in a clause of its own, after the first noun.
@@ -79,10 +79,6 @@ def _phrases(words: list[str], bad: list[str], group: str) -> dict[str, Any]:
         others = [n for n in nouns if n != subject]
         found |= {"subject": subject, "critical": apart[0], "distractors": others}
     return found
-
-
-def _is_npi(group: str) -> bool:
-    return "npi" in group.split("_")
 
 
 def _english_nouns(words: list[str]) -> list[int]:

@@ -49,7 +49,14 @@ class _Judged:
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The sentences of a release, with PROTO_ROLES."""
     folder, request = Path(source), Request.of(source, request)
-    file = _judgements(folder)
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.tsv"))
+    files = [file for file in files if file.name != _SENTENCES]
+    if len(files) != 1:
+        raise DataError(
+            f"{folder} should hold one .tsv file of judgements, and has {len(files)}.",
+            hint="Keep the file of the release that you want, or name it.",
+        )
+    file = files[0]
     rows = list(_rows(file))
     trees = all(column in rows[0][1] for column in _OF_TREES)
     needed = (*_COMMON, *(_OF_TREES if trees else _OF_WORDS))
@@ -68,17 +75,6 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     if trees:
         fields |= {Field.TAGS, Field.CONSTITUENTS}
     return Corpus(request.name, examples, frozenset(fields), split=request.split)
-
-
-def _judgements(folder: Path) -> Path:
-    files = [folder] if folder.is_file() else sorted(folder.glob("*.tsv"))
-    files = [file for file in files if file.name != _SENTENCES]
-    if len(files) != 1:
-        raise DataError(
-            f"{folder} should hold one .tsv file of judgements, and has {len(files)}.",
-            hint="Keep the file of the release that you want, or name it.",
-        )
-    return files[0]
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Row]]:

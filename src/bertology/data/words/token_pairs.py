@@ -114,7 +114,8 @@ def guessed_links(example: Example, relation: str) -> list[Link]:
         if not own:
             continue
         if relation == "verb-object":
-            verb = _verb_of_object(noun, own, tags)
+            before, after = [v for v in own if v < noun], [v for v in own if v > noun]
+            verb = ([v for v in before if tags[v] == "VERB"] or before or after[:1])[-1]
         else:
             following = min((s for s in subjects if s > noun), default=len(tags))
             verb = _verb_of_subject(noun, own, tags, before=following)
@@ -122,26 +123,17 @@ def guessed_links(example: Example, relation: str) -> list[Link]:
     return found
 
 
-def _verb_of_object(noun: int, verbs: Sequence[int], tags: Sequence[str]) -> int:
-    before, after = [v for v in verbs if v < noun], [v for v in verbs if v > noun]
-    return ([v for v in before if tags[v] == "VERB"] or before or after[:1])[-1]
-
-
 def _verb_of_subject(noun: int, verbs: Sequence[int], tags: Sequence[str], *, before: int) -> int:
     """The main verb after the noun and before the next subject, or else the nearest verb."""
     after = [v for v in verbs if v > noun]
     near = [v for v in after if v < before]
     if near:
-        return _main_verb(near, tags)
+        # The first verb; where that is an auxiliary, the verb that it helps
+        for verb in near:
+            if tags[verb] == "VERB":
+                return verb
+            between = tags[verb + 1 : min((v for v in near if v > verb), default=verb + 1)]
+            if not set(between) <= {"ADV", "PART"}:
+                return verb
+        return near[-1]
     return after[0] if after else max(verbs)
-
-
-def _main_verb(verbs: Sequence[int], tags: Sequence[str]) -> int:
-    """The first verb; where that is an auxiliary, the verb that it helps."""
-    for verb in verbs:
-        if tags[verb] == "VERB":
-            return verb
-        between = tags[verb + 1 : min((v for v in verbs if v > verb), default=verb + 1)]
-        if not set(between) <= {"ADV", "PART"}:
-            return verb
-    return verbs[-1]

@@ -100,7 +100,15 @@ class Format:
         """The tensors that stand for a matrix, not packed yet."""
         weight = weight.detach().float()
         if self.scheme == DICTIONARY:
-            return self._in_dictionary(weight, limit)
+            flat = weight.reshape(-1)
+            out = _is_outlier(weight, limit).reshape(-1)
+            centroids = _centroids(flat[~out], 2**self.bits)
+            return {
+                "codes": _nearest(flat, centroids).to(torch.uint8).reshape(weight.shape),
+                "centroids": centroids,
+                "outliers": flat[out].clone(),
+                "places": out.nonzero()[:, 0].to(torch.int32),
+            }
         most = 2**self.bits - 1
         if self.scheme == SYMMETRIC:
             largest = weight.abs().amax(1) if self.groups > 1 else weight.abs().amax()[None]
@@ -112,17 +120,6 @@ class Format:
         step = ((largest - least) / most).clamp_min(_TINY)
         codes = ((weight - spread(least, rows)) / spread(step, rows)).round().clamp_(0, most)
         return {"codes": codes.to(torch.uint8), "step": step, "least": least}
-
-    def _in_dictionary(self, weight: Tensor, limit: float) -> dict[str, Tensor]:
-        flat = weight.reshape(-1)
-        out = _is_outlier(weight, limit).reshape(-1)
-        centroids = _centroids(flat[~out], 2**self.bits)
-        return {
-            "codes": _nearest(flat, centroids).to(torch.uint8).reshape(weight.shape),
-            "centroids": centroids,
-            "outliers": flat[out].clone(),
-            "places": out.nonzero()[:, 0].to(torch.int32),
-        }
 
 
 def rounded(

@@ -165,18 +165,13 @@ def _checked(folder: Path) -> str:
     if (folder / "config.json").is_file():
         _refuse_pipes(folder)
         return str(folder)
-    inside = _models_in(folder)
+    inside = sorted(str(path.parent) for path in folder.glob("*/config.json"))
     raise ModelError(
         f"{str(folder)!r} holds no config.json, so it is no Hugging Face model folder.",
         hint=f"Give the folder: {' or '.join(inside[:3])}"
         if inside
         else "Save a model there with model.save_pretrained(folder).",
     )
-
-
-def _models_in(folder: Path) -> list[str]:
-    """Folders in it that hold a model: of a run, or of each seed of a fine-tuning."""
-    return sorted(str(path.parent) for path in folder.glob("*/config.json"))
 
 
 def _refuse_pipes(folder: Path) -> None:

@@ -57,7 +57,13 @@ def prune_heads(
     encoder = _addressed(model)
     encoder.require(Capability.PRUNING)
     name = stack or encoder.family.main_stack
-    gone = _by_layer(encoder, heads, name)
+    pairs = list(heads)
+    if any(not isinstance(p, Sequence) or len(p) != 2 for p in pairs):
+        raise BertologyError(
+            f"Heads to prune are (layer, head) pairs, not {pairs!r}.",
+            hint="As in [(0, 3), (5, 7)].",
+        )
+    gone = {layer: set(cut) for layer, cut in check_heads(pairs, encoder, name).items()}
     smaller = _addressed(copy.deepcopy(encoder.model))
     removed = dict(encoder.numbering.removed)
     for layer, cut in gone.items():
@@ -179,18 +185,6 @@ def _addressed(model: AddressedModel | PretrainedModel) -> AddressedModel:
     return model if isinstance(model, AddressedModel) else AddressedModel(model)
 
 
-def _by_layer(
-    encoder: AddressedModel, heads: Iterable[tuple[int, int]], stack: str
-) -> dict[int, set[int]]:
-    pairs = list(heads)
-    if any(not isinstance(p, Sequence) or len(p) != 2 for p in pairs):
-        raise BertologyError(
-            f"Heads to prune are (layer, head) pairs, not {pairs!r}.",
-            hint="As in [(0, 3), (5, 7)].",
-        )
-    return {layer: set(cut) for layer, cut in check_heads(pairs, encoder, stack).items()}
-
-
 def _model_class(auto_class: Any, config: ModelConfig, options: dict[str, object]) -> Any:
     """The class an Auto class stands for; made on the meta device, which costs no memory."""
     import transformers
@@ -244,7 +238,10 @@ def _cut_layer(encoder: AddressedModel, stack: str, layer: int, keep: list[int])
         if hasattr(attention, name):
             setattr(attention, name, count)
     if not keep:
-        _use_own_attention(attention)
+        # Fused attention fails on no heads at all (bfloat16 on CUDA): our own function takes over
+        config: Any = copy.copy(attention.config)  # this one module's; the model's stays as it is
+        config._attn_implementation_internal = IMPLEMENTATION
+        attention.config = config
 
 
 def _cut_mlp(encoder: AddressedModel, layer: int) -> None:
@@ -257,13 +254,6 @@ def _cut_mlp(encoder: AddressedModel, layer: int) -> None:
     _cut_linear(last, none, dim=1)
     if last.bias is not None:
         last.bias = nn.Parameter(torch.zeros_like(last.bias))
-
-
-def _use_own_attention(attention: nn.Module) -> None:
-    """Fused attention fails on no heads at all (bfloat16 on CUDA): our own function takes over."""
-    config: Any = copy.copy(attention.config)  # this one module's; the model's stays as it is
-    config._attn_implementation_internal = IMPLEMENTATION
-    attention.config = config
 
 
 def _linear(module: nn.Module, encoder: AddressedModel) -> nn.Linear:

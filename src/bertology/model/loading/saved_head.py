@@ -5,7 +5,6 @@ from __future__ import annotations
 from bertology.errors import ModelError
 from bertology.model.families import Capability, family_of
 from bertology.model.loading.names import DEFAULT_MODEL, locate
-from bertology.model.protocols import ModelConfig
 
 # How the names end of the transformers classes that predict masked words.
 _FILLING = ("ForMaskedLM", "WithLMHeadModel", "ForConditionalGeneration")
@@ -25,10 +24,6 @@ def saved_head(name: str = DEFAULT_MODEL) -> str:
         raise
     except Exception:
         return "base"  # loading the model reports what is wrong with it
-    return _head_of(config)
-
-
-def _head_of(config: ModelConfig) -> str:
     saved = str(next(iter(getattr(config, "architectures", None) or ()), ""))
     if saved.endswith("ForSequenceClassification"):
         return "classification"

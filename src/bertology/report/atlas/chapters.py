@@ -108,7 +108,9 @@ def _entry(entry: Entry, about: About, shape: tuple[int, int], *, opened: bool) 
     pieces.append(element("p", result.answer, kind="answer"))
     told = (result.headline(), result.provenance.labels_note, *result.notes("the model"))
     pieces += [element("p", line, kind="soft") for line in told if line]
-    elsewhere = _elsewhere(entry, shape)
+    # The measures that the grid of heads or the charts of layers show
+    fits = (shape, shape[:1])
+    elsewhere = {m.name for m in entry.result.measures() if m.values.shape in fits}
     drawings = entry.result.figures()
     again = [name for name, d in drawings.items() if d.shows and elsewhere >= set(d.shows)]
     again = again[1:] if opened and again[:1] == list(drawings)[:1] else again
@@ -134,12 +136,6 @@ def _entry(entry: Entry, about: About, shape: tuple[int, int], *, opened: bool) 
         pieces.append(folded("How to make this again", preformatted("\n".join(commands))))
     how = {"open": ""} if opened else {}
     return element("details", joined(pieces), id=entry.anchor, kind="entry", **how)
-
-
-def _elsewhere(entry: Entry, shape: tuple[int, int]) -> set[str]:
-    """The measures that the grid of heads or the charts of layers show."""
-    fits = (shape, shape[:1])
-    return {m.name for m in entry.result.measures() if m.values.shape in fits}
 
 
 def _links(entry: Entry, names: Sequence[str]) -> Html:

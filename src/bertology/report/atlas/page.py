@@ -60,7 +60,12 @@ def atlas_page(
         "tables": {
             table_key(e, n): table_data(t) for e in entries for n, t in e.result.tables.items()
         },
-        "claims": _claims_by_entry(subject),
+        "claims": {
+            e.anchor: [
+                [v.claim.id, v.claim.statement, v.outcome.value] for v in e.result.verdicts()
+            ]
+            for e in subject.entries
+        },
         "colours": _colours(),
     }
     beside, title = Html(""), subject.name
@@ -196,14 +201,6 @@ def _heads(subject: Subject, measures: Sequence[MeasureRecord]) -> Html:
         ),
     ]  # fmt: skip
     return element("section", joined(pieces), id="heads")
-
-
-def _claims_by_entry(subject: Subject) -> dict[str, list[list[str]]]:
-    """Result to the claims that are judged on it, for the heads' panels."""
-    return {
-        e.anchor: [[v.claim.id, v.claim.statement, v.outcome.value] for v in e.result.verdicts()]
-        for e in subject.entries
-    }
 
 
 def _made(subject: Subject) -> Html:

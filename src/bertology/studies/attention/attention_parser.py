@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import of_row, percent, points
@@ -204,12 +204,7 @@ class AttentionParser(Resampled):
     all_heads: ClassVar[bool] = True
     fewest: ClassVar[int] = 4
 
-    examples: int = parameter(
-        300,
-        "Draw so many of the sentences at random; all if there are fewer.",
-        minimum=4,
-        at_least_option="limit",
-    )
+    examples: int = drawn(300, "sentences", minimum=4)
     vector_size: int = parameter(32, "Main axes of the word vectors.", minimum=1, maximum=256)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:

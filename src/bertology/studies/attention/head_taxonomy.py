@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter
 from bertology.report import drawings
 from bertology.report.figures import KindPanel, kind_grids, kind_plane
 from bertology.results.answers import NOTHING_SURE, listed, percent
@@ -374,12 +374,7 @@ class HeadTaxonomy(Resampled):
     block: ClassVar[int] = 64
     all_heads: ClassVar[bool] = True
 
-    examples: int = parameter(
-        400,
-        "Draw so many of the examples at random; all if there are fewer.",
-        minimum=2,
-        at_least_option="limit",
-    )
+    examples: int = drawn(400)
     half: float = parameter(
         0.5,
         "A head is of a class if it gives more than this share to it.",

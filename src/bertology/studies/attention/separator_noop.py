@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.annotated.plain_classes import PlainClass
 from bertology.errors import CapabilityError
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter
 from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, percent, plain
 from bertology.results.drawing import Drawing
@@ -203,12 +203,7 @@ class SeparatorNoop(Resampled):
     block: ClassVar[int] = 64
     all_heads: ClassVar[bool] = True
 
-    examples: int = parameter(
-        200,
-        "Draw so many of the examples at random; all if there are fewer.",
-        minimum=2,
-        at_least_option="limit",
-    )
+    examples: int = drawn(200)
     hidden: float = parameter(0.15, "Share of words that are masked.", minimum=0.01, maximum=0.5)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.errors import DataError
-from bertology.parameters import parameter
+from bertology.parameters import drawn
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
@@ -116,12 +116,7 @@ class BiasPairs(Resampled):
     block: ClassVar[int] = 128
     fills_gpu: ClassVar[bool] = True
 
-    examples: int = parameter(
-        2000,
-        "Draw so many of the pairs at random; all if there are fewer.",
-        minimum=2,
-        at_least_option="limit",
-    )
+    examples: int = drawn(2000, "pairs")
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """How much likelier what both sentences share is in the more stereotypical one."""

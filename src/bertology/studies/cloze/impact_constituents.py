@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.errors import CapabilityError, DataError
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent, points
@@ -145,12 +145,7 @@ class ImpactConstituents(Resampled):
     result_type: ClassVar[type[Result]] = ImpactConstituentsResult
     block: ClassVar[int] = 32
 
-    examples: int = parameter(
-        200,
-        "Draw so many of the sentences at random; all if there are fewer.",
-        minimum=2,
-        at_least_option="limit",
-    )
+    examples: int = drawn(200, "sentences")
     longest: int = parameter(
         10, "Leave out sentences of more words; punctuation is not counted.", minimum=3, maximum=60
     )

@@ -494,7 +494,17 @@ class MalformedInput(Tagged):
         elif alike or "shuffled" not in judged:
             reasons = dict.fromkeys(("least_kept",), _ALIKE if alike else _FEW)
         if "least_kept" not in reasons:
-            evidence["least_kept"] = _least(judged)
+            # The smallest share over kinds: surely high where each of them is
+            found = list(judged.values())
+            level = 1 - (1 - found[0].level) / len(found)
+            evidence["least_kept"] = smallest_of(
+                [one.value for one in found],
+                [one.low for one in found],
+                [max(one.at_level(level).high, one.value) for one in found],
+                n=[one.n for one in found],
+                level=found[0].level,
+                unit="texts",
+            )
         if informed:
             evidence["shuffling_cost"] = self._cost(said, names)
             reasons.setdefault("shuffling_cost", _FEW)
@@ -601,20 +611,6 @@ def _mean_of(values: Floats) -> Floats:
     drawn = np.isfinite(values)
     total = np.where(drawn, values, 0.0).sum(axis=1)
     return np.where(drawn.any(axis=1), total / np.maximum(drawn.sum(axis=1), 1), np.nan)
-
-
-def _least(kept: Mapping[str, Estimate]) -> Estimate | None:
-    """The smallest share over kinds: surely high where each of them is."""
-    found = list(kept.values())
-    level = 1 - (1 - found[0].level) / len(found)
-    return smallest_of(
-        [one.value for one in found],
-        [one.low for one in found],
-        [max(one.at_level(level).high, one.value) for one in found],
-        n=[one.n for one in found],
-        level=found[0].level,
-        unit="texts",
-    )
 
 
 def _that_fit(encoder: Encoder, items: Sequence[Item]) -> list[Item]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.annotated.trees.extraction import PROJECTIVE, SPANNING
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter
 from bertology.report import drawings
 from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
@@ -140,12 +140,7 @@ class PerturbedMasking(Trees):
     trees: ClassVar[tuple[str, ...]] = (*SPANNING, *PROJECTIVE)
     block: ClassVar[int] = 32
 
-    examples: int = parameter(
-        200,
-        "Draw so many of the sentences at random; all if there are fewer.",
-        minimum=2,
-        at_least_option="limit",
-    )
+    examples: int = drawn(200, "sentences")
     impact: str = parameter(
         "distance",
         "Impact as the distance between states, or as the fall of the right word's probability.",

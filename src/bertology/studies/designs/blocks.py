@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.errors import CapabilityError, DataError
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter
 from bertology.stats.partial_means import PartialMeans, partial_means
 from bertology.studies.study import Study
 
@@ -99,12 +99,7 @@ class Sampled(Blocks):
 
     fewest: ClassVar[int] = 2
 
-    examples: int = parameter(
-        1000,
-        "Draw so many of the examples at random; all if there are fewer.",
-        minimum=2,
-        at_least_option="limit",  # the command line says it once, for the data
-    )
+    examples: int = drawn(1000)
     seed: int = parameter(0, "Seed of all that is drawn: examples and resamples.", minimum=0)
 
     def shown(self, corpus: Corpus) -> Corpus:

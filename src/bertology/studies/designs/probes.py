@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.word_labels import COUNTED, ProbedTask
 from bertology.errors import CapabilityError, DataError, UnknownNameError
-from bertology.parameters import parameter
+from bertology.parameters import parameter, pooling_of
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, percent, points
@@ -270,11 +270,7 @@ class Probing(Resampled):
     probe: str = parameter(
         "linear", "Linear probes, or with 64 hidden units.", choices=("linear", "hidden")
     )
-    pooling: str = parameter(
-        "mean",
-        "The state of a word: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("a word")
 
     @property
     def runs(self) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.data.corpus import text_key
 from bertology.errors import CapabilityError, DataError
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter, pooling_of
 from bertology.report.figures import Band, Dots, interval_dots, layer_profile
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
@@ -190,12 +190,7 @@ class WordsInContext(ShuffledCopies):
     copies: ClassVar[int] = 4  # with shuffled weights
     fills_gpu: ClassVar[bool] = True
 
-    examples: int = parameter(
-        2000,
-        "Draw so many of the pairs at random; all if there are fewer.",
-        minimum=_FEWEST,
-        at_least_option="limit",
-    )
+    examples: int = drawn(2000, "pairs", minimum=_FEWEST)
     train_split: str = parameter(
         "", "The split to learn from, of other words; if not given, other folds of the same pairs."
     )
@@ -203,11 +198,7 @@ class WordsInContext(ShuffledCopies):
         None, "Learn from so many pairs of that split, drawn at random.", minimum=2
     )
     folds: int = parameter(5, "Folds of the words.", minimum=3)
-    pooling: str = parameter(
-        "mean",
-        "The state of a word: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("a word")
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse labels other than two classes."""

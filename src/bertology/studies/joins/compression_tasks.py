@@ -134,7 +134,10 @@ class CompressionTasks(Join):
 
     def combine(self, results: Sequence[Result], name: str) -> Result:
         """The gains of all tasks, and means of rows."""
-        tasks = _by_task(results)
+        # By task; what cannot be compared is refused
+        names = [result.provenance.corpus_name for result in results]
+        refuse_unlike(results, names, lambda result: settings_but(result, _FREE))
+        tasks = dict(zip(names, results, strict=True))
         gains = {task: result.evidence().get(GAIN) for task, result in tasks.items()}
         known = [one for one in gains.values() if one is not None]
         most = math.ceil(_MOST * len(tasks))
@@ -172,13 +175,6 @@ def largest_but(found: Sequence[Estimate], most: int, level: float, *, of: int) 
     high = sorted([*unknown, *(one.high for one in strict(most))], reverse=True)[most - 1]
     return Estimate(value, min(low, value), max(high, value), of, level, unit="tasks",
                     lasting=1.0, remedy="more seeds and more examples would narrow it")  # fmt: skip
-
-
-def _by_task(results: Sequence[Result]) -> dict[str, Result]:
-    """By task; what cannot be compared is refused."""
-    names = [result.provenance.corpus_name for result in results]
-    refuse_unlike(results, names, lambda result: settings_but(result, _FREE))
-    return dict(zip(names, results, strict=True))
 
 
 def _bounds(name: str, found: Estimate | None, level: float) -> dict[str, float]:

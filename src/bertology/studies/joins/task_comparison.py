@@ -252,7 +252,11 @@ class TaskComparison(ResampledJoin):
             sides = [_within_layers(r) for r in (one, other)]
             return rank_correlation(*sides, resamples=self.resamples, level=strict, seed=self.seed)
         if comparison == "map types":
-            return self._same_types(one, other, strict)
+            here, there = ([str(t) for t in _heads(r)["type"]] for r in (one, other))
+            kinds = sorted({*here, *there})
+            return cohens_kappa(
+                here, there, kinds, level=strict, resamples=self.resamples, seed=self.seed
+            ).kappa
         return _sep_lead(one, other, _SEP_WEIGHTS[comparison], strict)
 
     def _shared_loss(self, one: Result, other: Result, tasks: int) -> tuple[Estimate, str]:
@@ -274,13 +278,6 @@ class TaskComparison(ResampledJoin):
         found = extreme(pd.DataFrame(names), n=n, level=self.level)
         at = _heads(one).iloc[int(np.flatnonzero((value == found.value) & (low == found.low))[0])]
         return found, f"{int(at['layer'])}.{int(at['head'])}"
-
-    def _same_types(self, one: Result, other: Result, strict: float) -> Estimate | None:
-        here, there = ([str(t) for t in _heads(r)["type"]] for r in (one, other))
-        kinds = sorted({*here, *there})
-        return cohens_kappa(
-            here, there, kinds, level=strict, resamples=self.resamples, seed=self.seed
-        ).kappa
 
 
 def _picked(known: Sequence[Estimate], pick: str) -> Estimate:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.word_order import FEWEST, PLACE, TITLES
 from bertology.errors import CapabilityError
-from bertology.parameters import parameter
+from bertology.parameters import pooling_of
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, percent, points
@@ -312,11 +312,7 @@ class LinearOrder(ShuffledCopies, Resampled):
     fewest: ClassVar[int] = 20
     copies: ClassVar[int] = 4  # of shuffled weights: chance makes some fall more than others
 
-    pooling: str = parameter(
-        "mean",
-        "The state of a word: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("a word")
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse tokenizers that do not say where words are, and pairs of texts."""

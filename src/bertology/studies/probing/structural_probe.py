@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError, UnknownNameError
-from bertology.parameters import parameter
+from bertology.parameters import parameter, pooling_of
 from bertology.report.figures import Band, Dots, interval_dots, layer_profile, tree_plane
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
@@ -293,11 +293,7 @@ class StructuralProbe(Resampled):
     fewest: ClassVar[int] = 20
 
     ranks: tuple[int, ...] = parameter((8, 32, 64), "Ranks to choose from, for each layer.")
-    pooling: str = parameter(
-        "mean",
-        "The state of a word: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("a word")
     keep: int = parameter(1, "Keep the trees of so many sentences, to show.", minimum=0, maximum=20)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:

@@ -276,7 +276,10 @@ class ArchitectureSweep(PretrainingTrials):
             for name, found in curves.items():
                 for kind, values in zip(Curve._fields, zip(*found, strict=True), strict=True):
                     arrays[f"{name}_{kind}"] = ("seed", f"{name}_evaluation"), np.stack(values)
-            cost = self._shallow_cost(runs)
+            # Operations of an update with half of the layers, as a share of a whole one's. More
+            # than half: the output layer is the same
+            flops = runs.by_seed("flops_per_token").iloc[0]
+            cost = float(1 - (1 - flops[STACKED] / flops[BASE]) / self.stack_share)
             pairs = zip(curves[BASE], curves[STACKED], strict=True)
             saved = [self._saved(base, stacked, cost) for base, stacked in pairs]
             tables["stacking"] = pd.DataFrame(saved).rename_axis("seed").reset_index()
@@ -309,14 +312,6 @@ class ArchitectureSweep(PretrainingTrials):
         found["normalisation_gain"] = {"task_score": [BASE]}
         found["stacking_time_saved"] = {"mlm_accuracy": _CONTRASTS["stacking_gain"]}
         return found
-
-    def _shallow_cost(self, runs: Runs) -> float:
-        """Operations of an update with half of the layers, as a share of a whole one's.
-
-        More than half: the output layer is the same.
-        """
-        flops = runs.by_seed("flops_per_token").iloc[0]
-        return float(1 - (1 - flops[STACKED] / flops[BASE]) / self.stack_share)
 
     def _saved(self, base: Curve, stacked: Curve, cost: float) -> dict[str, float]:
         """Time and operations to reach the loss at which the base ended, as saved shares.

@@ -284,16 +284,13 @@ def _changed(
     # Of a pair: the first, the second, both.
     turn = range(len(texts)) if len(texts) == 1 or number % 3 == 2 else [number % 3]
     for i in turn:
-        texts[i] = _hidden(texts[i].split(), chance, how)
+        words = texts[i].split()
+        share, runs, mask = how
+        shown = [mask if chance.random() < share else word for word in words]
+        if shown and chance.random() < runs:
+            length = min(len(shown), chance.randint(1, _LONGEST))
+            begin = chance.randint(0, len(shown) - length)
+            shown = shown[begin : begin + length]
+        texts[i] = " ".join(shown)
     second = texts[1] if len(texts) == 2 else None
     return Example(f"{example.id}+{number + 1}", texts[0], second, label=example.label)
-
-
-def _hidden(words: list[str], chance: random.Random, how: tuple[float, float, str]) -> str:
-    share, runs, mask = how
-    shown = [mask if chance.random() < share else word for word in words]
-    if shown and chance.random() < runs:
-        length = min(len(shown), chance.randint(1, _LONGEST))
-        begin = chance.randint(0, len(shown) - length)
-        shown = shown[begin : begin + length]
-    return " ".join(shown)

@@ -88,20 +88,6 @@ class TextFirst(Teaching):
         teacher = self._masked_lm(work)  # refused before any work, if at all
         texts, found = self._texts(work), super().student(work)
         masked = self._masked_student(teacher, work.seed)
-        self._teach(work, teacher, masked, texts)
-        self.after_text(work, masked)
-        body: dict[str, Any] = masked.base_model.state_dict()
-        found.model.base_model.load_state_dict(body, strict=False)  # it has no pooler
-        return found
-
-    def text_way(self, teacher: Any) -> Distilled:
-        """How a masked LM learns from the masked LM `teacher`."""
-        raise NotImplementedError
-
-    def after_text(self, work: Work, masked: Any) -> None:
-        """The masked LM is there; the task comes next."""
-
-    def _teach(self, work: Work, teacher: Any, masked: Any, texts: Corpus) -> None:
         epochs = self.text_epochs or _EPOCHS
         recipe = work.recipe(work.encoder, epochs=epochs, rate=self.text_rate or _RATE)
         with work.shown("on text", epochs) as line:
@@ -118,6 +104,17 @@ class TextFirst(Teaching):
             )
         work.trained(epochs)
         work.say(f"{epochs_text(epochs)} on {len(texts):,} texts came first")
+        self.after_text(work, masked)
+        body: dict[str, Any] = masked.base_model.state_dict()
+        found.model.base_model.load_state_dict(body, strict=False)  # it has no pooler
+        return found
+
+    def text_way(self, teacher: Any) -> Distilled:
+        """How a masked LM learns from the masked LM `teacher`."""
+        raise NotImplementedError
+
+    def after_text(self, work: Work, masked: Any) -> None:
+        """The masked LM is there; the task comes next."""
 
     def _masked_student(self, teacher: Any, seed: int) -> Any:
         """The student as a masked LM, with a head like that of its teacher."""

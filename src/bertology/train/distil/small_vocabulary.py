@@ -185,7 +185,10 @@ class _Words:
         made = []
         for i in chosen:
             parts = [self._cut(words) for words in self.texts[i]]
-            _shorten(parts, None if self.limit is None else self.limit - 1 - len(parts))
+            # The longer of two texts loses its end first
+            most = None if self.limit is None else self.limit - 1 - len(parts)
+            while most is not None and sum(map(len, parts)) > most:
+                max(parts, key=len).pop()
             row, kinds = [tokens.cls_token_id], [0]
             for kind, part in enumerate(parts):
                 row += [*part, tokens.sep_token_id]
@@ -209,12 +212,6 @@ class _Words:
 def _pieces(tokenizer: Any, text: str) -> list[int]:
     """The pieces of a text, without marks, and whole."""
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def _shorten(parts: list[list[int]], most: int | None) -> None:
-    """The longer of two texts loses its end first."""
-    while most is not None and sum(map(len, parts)) > most:
-        max(parts, key=len).pop()
 
 
 def _add_rows(model: Any, tokenizer: Tokenizer, small: Tokenizer) -> None:

@@ -161,16 +161,13 @@ class Teacher:
                 if folder is None:
                     raise ParameterError("folder", "Teacher", "be given to keep on disk", None)
                 return fill_folder(Path(folder) / f"teacher-{key}", layout, batches, answers)
-            self._make_room(layout.bytes)
+            # Forget the oldest answers that are in memory
+            while self._kept and layout.bytes + sum(k.layout.bytes for k in self._kept.values()) > (
+                self.memory
+            ):
+                del self._kept[next(iter(self._kept))]
             self._kept[key] = fill_memory(layout, device, batches, answers)
         return self._kept[key]
-
-    def _make_room(self, wanted: int) -> None:
-        """Forget the oldest answers that are in memory."""
-        while self._kept and wanted + sum(k.layout.bytes for k in self._kept.values()) > (
-            self.memory
-        ):
-            del self._kept[next(iter(self._kept))]
 
 
 def _check_whole(rows: Encoded) -> None:

@@ -71,7 +71,9 @@ def walked(walk: Walk, folder: Path | None, *, tell: Tell = lambda done: None) -
                 for number, weights in list(enumerate(passed, 1))[first:]:
                     save_file({n: w.contiguous() for n, w in weights.items()}, _file(draft, number))
                 put_in_place(draft, place)
-        _forget(place)
+        # What was kept for a run that was stopped
+        for ending in (_EPOCHS, _UNFINISHED):
+            shutil.rmtree(_beside(place, ending), ignore_errors=True)
     device = str(walk.job.encoder.device)
     found = sorted(place.glob("*.safetensors"))
     return [load_file(path, device=device) for path in found]
@@ -124,12 +126,6 @@ def _file(folder: Path, epoch: int) -> Path:
 
 def _beside(place: Path, ending: str) -> Path:
     return place.with_name(place.name + ending)
-
-
-def _forget(place: Path) -> None:
-    """What was kept for a run that was stopped."""
-    for ending in (_EPOCHS, _UNFINISHED):
-        shutil.rmtree(_beside(place, ending), ignore_errors=True)
 
 
 @contextmanager

@@ -233,18 +233,6 @@ class _Run:
         milestone = step in self.milestones
         if not (evaluate or save or milestone or step % recipe.log_every == 0):
             return
-        report = self._report()
-        if evaluate:
-            report = replace(report, scores=self._held_out())
-        self._note(report)
-        if milestone:
-            self._keep_milestone()
-        if save:
-            self._save()
-        self.progress(report)
-        self.meter.start(self.processes.device)
-
-    def _report(self) -> StepReport:
         seconds, speed, losses, accuracies, norm = self.meter.read(self.processes.device)
         self.seconds += seconds
         total = sum(losses.values())
@@ -254,7 +242,7 @@ class _Run:
                 f"loss {total}, gradient {norm}.",
                 hint=f"Try a learning rate below {self.recipe.learning_rate:g}, or more warm-up.",
             )
-        return StepReport(
+        report = StepReport(
             step=self.step,
             total=self.recipe.steps,
             tokens=self.tokens,
@@ -265,6 +253,15 @@ class _Run:
             tokens_per_second=speed,
             seconds=self.seconds,
         )
+        if evaluate:
+            report = replace(report, scores=self._held_out())
+        self._note(report)
+        if milestone:
+            self._keep_milestone()
+        if save:
+            self._save()
+        self.progress(report)
+        self.meter.start(self.processes.device)
 
     def _held_out(self) -> dict[str, float]:
         with torch.compiler.set_stance("force_eager"):

@@ -101,7 +101,12 @@ def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     # As many sentences as could have followed, if they fit: length must not show the class.
     count = shard.documents[halves.document + 1] - halves.middle
     document = halves.document[_strangers(shard, halves.document, draw)]
-    sentence = _with_room(shard, document, count, draw)
+    # A random sentence of each document, where possible with `count` sentences from there on.
+    # Never the first sentence: a part that really follows another never begins a document, so the
+    # model would know that one which does is unrelated
+    size = np.diff(shard.documents)[document]
+    place = np.minimum(1 + draw.integers(0, np.maximum(size - count, 1)), size - 1)
+    sentence: Ints = shard.documents[document] + place
     other = shard.sentences[sentence]
     last = np.minimum(sentence + count, shard.documents[document + 1])
     fits = np.searchsorted(shard.sentences, other + room - plan.first_length, "right") - 1
@@ -240,18 +245,6 @@ def _strangers(shard: Shard, document: Ints, draw: np.random.Generator) -> Ints:
         )
     drawn = draw.integers(0, others)
     return np.where(drawn < first, drawn, drawn + (after - first)).astype(np.int64)
-
-
-def _with_room(shard: Shard, document: Ints, count: Ints, draw: np.random.Generator) -> Ints:
-    """A random sentence of each document, where possible with `count` sentences from there on.
-
-    Never the first sentence: a part that really follows another never begins a document, so the
-    model would know that one which does is unrelated.
-    """
-    size = np.diff(shard.documents)[document]
-    place = np.minimum(1 + draw.integers(0, np.maximum(size - count, 1)), size - 1)
-    sentence: Ints = shard.documents[document] + place
-    return sentence
 
 
 PAIRINGS = {

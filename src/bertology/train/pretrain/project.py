@@ -176,20 +176,17 @@ def _origin(recipe: Recipe, training: Pretraining, materials: TrainingMaterials)
         "relations": [list(find_pairing(s.objective.pairing).relations) for s in training.stages],
     }
     if training.start is not None:
-        origin["earlier"] = _earlier(Path(training.start))
+        # What is known of the model that training begins with
+        folder = Path(training.start)
+        record = read_record(folder) or {}
+        card = record.get("made_by", {}).get("card", {})
+        found: EarlierTraining = {"name": card.get("name") or folder.name}
+        if "step" in record:
+            before = record.get("earlier", {})
+            found["steps"] = record["step"] + before.get("steps", 0)
+            found["tokens_seen"] = record["tokens_seen"] + before.get("tokens_seen", 0)
+        origin["earlier"] = found
     return origin
-
-
-def _earlier(folder: Path) -> EarlierTraining:
-    """What is known of the model that training begins with."""
-    record = read_record(folder) or {}
-    card = record.get("made_by", {}).get("card", {})
-    found: EarlierTraining = {"name": card.get("name") or folder.name}
-    if "step" in record:
-        before = record.get("earlier", {})
-        found["steps"] = record["step"] + before.get("steps", 0)
-        found["tokens_seen"] = record["tokens_seen"] + before.get("tokens_seen", 0)
-    return found
 
 
 def _with_card(folder: Path, name: str, scores: dict[str, float]) -> TrainingRecord:

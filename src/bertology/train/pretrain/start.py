@@ -36,7 +36,22 @@ def start_from(folder: str | Path, fresh: dict[str, Tensor], *, heads: int) -> d
     A model with more positions keeps its fresh ones where the folder has none.
     """
     found = _read(folder)
-    _check_shape(folder, found, fresh, heads)
+    # Refuse what would fit and still be another model: heads cut otherwise, layers left out
+    place = local_path(folder, error=ModelError) / "config.json"
+    config = read_json(place, error=ModelError)
+    said = config.get("num_attention_heads") if isinstance(config, dict) else None
+    if said != heads:
+        raise ModelError(
+            f"The model in {str(folder)!r} has {said} heads; this one is to have {heads}.",
+            hint="Start from a model of the same shape.",
+        )
+    more = [n for n in found if ".encoder.layer." in n and f"model.{n}" not in fresh]
+    if more:
+        raise ModelError(
+            f"The model in {str(folder)!r} has more layers than this one begins with: "
+            f"{sorted(more)[0]!r} would be left out.",
+            hint="Start from a model of the same shape.",
+        )
     begun = dict(fresh)
     for name, weight in fresh.items():
         own = name.removeprefix("model.")
@@ -68,27 +83,6 @@ def _read(folder: str | Path) -> dict[str, Tensor]:
         ): w
         for n, w in found.items()
     }
-
-
-def _check_shape(
-    folder: str | Path, found: dict[str, Tensor], fresh: dict[str, Tensor], heads: int
-) -> None:
-    """Refuse what would fit and still be another model: heads cut otherwise, layers left out."""
-    place = local_path(folder, error=ModelError) / "config.json"
-    config = read_json(place, error=ModelError)
-    said = config.get("num_attention_heads") if isinstance(config, dict) else None
-    if said != heads:
-        raise ModelError(
-            f"The model in {str(folder)!r} has {said} heads; this one is to have {heads}.",
-            hint="Start from a model of the same shape.",
-        )
-    more = [n for n in found if ".encoder.layer." in n and f"model.{n}" not in fresh]
-    if more:
-        raise ModelError(
-            f"The model in {str(folder)!r} has more layers than this one begins with: "
-            f"{sorted(more)[0]!r} would be left out.",
-            hint="Start from a model of the same shape.",
-        )
 
 
 def _fitted(name: str, found: Tensor, fresh: Tensor, folder: str | Path) -> Tensor:

@@ -36,7 +36,11 @@ class Substitution(Way):
     def inputs(self, lesson: Lesson, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """The batch with other tokens in it."""
         ids = inputs["input_ids"]
-        special = _special(lesson, ids.device)
+        # (vocabulary,): which tokens stay as they are
+        rows = lesson.model.get_input_embeddings().weight.shape[0]
+        special = torch.zeros(rows, dtype=torch.bool, device=ids.device)
+        special[torch.tensor(lesson.tokenizer.all_special_ids, device=ids.device)] = True
+        special[len(lesson.tokenizer) :] = True  # embeddings that stand for no token
         chosen = (torch.rand(ids.shape, device=ids.device) < self.share) & ~special[ids]
         if self.by == "mask":
             others = torch.full_like(ids, int(lesson.tokenizer.mask_token_id))  # type: ignore[attr-defined]
@@ -46,12 +50,3 @@ class Substitution(Way):
             drawn = torch.rand(ids.shape, device=ids.device) * ordinary[-1]
             others = torch.searchsorted(ordinary, drawn.floor().to(ordinary.dtype) + 1)
         return {**inputs, "input_ids": torch.where(chosen, others, ids)}
-
-
-def _special(lesson: Lesson, device: torch.device) -> Tensor:
-    """(vocabulary,): which tokens stay as they are."""
-    rows = lesson.model.get_input_embeddings().weight.shape[0]
-    special = torch.zeros(rows, dtype=torch.bool, device=device)
-    special[torch.tensor(lesson.tokenizer.all_special_ids, device=device)] = True
-    special[len(lesson.tokenizer) :] = True  # embeddings that stand for no token
-    return special

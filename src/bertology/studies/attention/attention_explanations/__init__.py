@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.model.attributions.method_names import TITLES
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.comparison import against_constant_answer
@@ -225,12 +225,7 @@ class AttentionExplanations(Resampled):
     all_heads: ClassVar[bool] = True
     fills_gpu: ClassVar[bool] = True
 
-    examples: int = parameter(
-        200,
-        "Draw so many of the examples at random; all if there are fewer.",
-        minimum=2,
-        at_least_option="limit",
-    )
+    examples: int = drawn(200)
     erase: str = parameter(
         "hidden",
         "What becomes of a word that is left out: nobody attends to it, or it is [MASK].",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertology.annotated.word_contexts import spelt
 from bertology.data.corpus import Field
 from bertology.errors import CapabilityError, DataError
-from bertology.parameters import parameter
+from bertology.parameters import parameter, pooling_of
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import of_row, points
@@ -336,11 +336,7 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
     )
     contexts_split: str = parameter("validation", "Which split of it.")
     contexts_examples: int = parameter(2000, "Draw so many of its examples at most.", minimum=1)
-    pooling: str = parameter(
-        "mean",
-        "The state of one occurrence: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("one occurrence")
     steps_of_component: int = parameter(
         2, "Power iterations for the first component; 0: means alone.", minimum=0, maximum=20
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
-from bertology.parameters import parameter
+from bertology.parameters import drawn, parameter, pooling_of
 from bertology.report.drawings import planes
 from bertology.report.figures import Band, Dots, interval_dots, layer_profile
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
@@ -331,12 +331,7 @@ class WordSenses(ShuffledCopies, Resampled):
     copies: ClassVar[int] = 4  # with shuffled weights: some tell more than others by chance
     fills_gpu: ClassVar[bool] = True
 
-    examples: int = parameter(
-        2000,
-        "Draw so many of the texts at random; all if there are fewer.",
-        minimum=10,
-        at_least_option="limit",
-    )
+    examples: int = drawn(2000, "texts", minimum=10)
     train_split: str = parameter(
         "", "The split that neighbours come from; if not given, other folds of the same texts."
     )
@@ -345,11 +340,7 @@ class WordSenses(ShuffledCopies, Resampled):
     )
     folds: int = parameter(5, "Folds, where neighbours come from the same texts.", minimum=2)
     k: tuple[int, ...] = parameter((1, 5, 10), "Numbers of neighbours that vote.")
-    pooling: str = parameter(
-        "mean",
-        "The state of a word: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("a word")
     per_sense: int = parameter(
         5, "Clusters: look at senses with so many occurrences or more.", minimum=2
     )

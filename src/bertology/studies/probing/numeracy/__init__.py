@@ -10,7 +10,7 @@ import numpy as np
 
 from bertology.annotated.numbers import DEV, FAR, NEAR, PIECES, TRAIN, WRITINGS, Numbers
 from bertology.errors import DataError, ParameterError
-from bertology.parameters import parameter
+from bertology.parameters import parameter, pooling_of
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -74,11 +74,7 @@ class Numeracy(Sampled):
     writings: tuple[str, ...] = parameter(
         WRITINGS, "How numbers are written: as they are, digits apart, with a power of ten."
     )
-    pooling: str = parameter(
-        "mean",
-        "The state of a number: that of its first piece, its last, or the mean.",
-        choices=("first", "last", "mean"),
-    )
+    pooling: str = pooling_of("a number")
     tolerance: float = parameter(
         0.05,
         "A value may be off by this share of the range.",
