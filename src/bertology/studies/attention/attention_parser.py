@@ -200,19 +200,13 @@ class AttentionParser(Resampled):
         capabilities=frozenset({"patterns"}),
         fields=frozenset({"text", "words", "heads", "relations"}),
     )
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = AttentionParserResult
     all_heads: ClassVar[bool] = True
     fewest: ClassVar[int] = 4
 
     examples: int = drawn(300, "sentences", minimum=4)
     vector_size: int = parameter(32, "Main axes of the word vectors.", minimum=1, maximum=256)
-
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse tokenizers that do not say which pieces make a word."""
-        from bertology.annotated.words import require_offsets
-
-        super().check(encoder, corpus)
-        require_offsets(encoder)
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """The half of the sentences that is scored; the other one trains."""

@@ -270,6 +270,7 @@ class CoreferenceHeads(Tagged):
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words", "coreference"})
     )
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = CoreferenceHeadsResult
 
     window: int = parameter(
@@ -278,10 +279,7 @@ class CoreferenceHeads(Tagged):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse pairs of texts, and tokenizers that do not say which pieces make a word."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is not None and Field.TEXT_B in corpus.fields:
             raise CapabilityError(
                 f"The corpus {corpus.name!r} has pairs of texts.",

@@ -386,6 +386,7 @@ class RelationHeads(Blocks):
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words"}), head="base"
     )
+    finds_words: ClassVar[bool] = True
     help_options: ClassVar[tuple[str, str]] = ("--no-every", "--no-every")
     result_type: ClassVar[type[Result]] = RelationHeadsResult
 
@@ -431,10 +432,7 @@ class RelationHeads(Blocks):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """The relation must be annotated, and sentences with different words be in the limits."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is None:
             return
         check_relation(self.relation, corpus)

@@ -357,6 +357,7 @@ class Affordances(ClozeStudy):
         capabilities=frozenset({"residual"}),
         head="mlm",
     )
+    finds_words: ClassVar[bool] = True
     version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = AffordancesResult
     block: ClassVar[int] = 2000
@@ -371,10 +372,7 @@ class Affordances(ClozeStudy):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse what has too few things, or other labels than yes and no."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is None:
             return
         for example in corpus.examples:

@@ -142,6 +142,7 @@ class ImpactConstituents(Resampled):
     """
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words"}), head="mlm")
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = ImpactConstituentsResult
     block: ClassVar[int] = 32
 
@@ -163,10 +164,7 @@ class ImpactConstituents(Resampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse corpora that know nothing of phrases, and tokenizers without offsets."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is not None and not {"constituents", "heads"} & {str(f) for f in corpus.fields}:
             raise CapabilityError(
                 f"{corpus.name!r} has neither constituents nor dependencies.",

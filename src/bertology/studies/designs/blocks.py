@@ -32,11 +32,14 @@ class Blocks(Study):
     fills_gpu: ClassVar[bool] = False  # whether batches may be large: little is kept of each
     all_heads: ClassVar[bool] = False  # whether models with pruned heads are refused
     fewest: ClassVar[int] = 1  # examples; an interval needs two
+    finds_words: ClassVar[bool] = False  # whether it must be known which pieces make a word
 
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999, concludes=True)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse models and corpora with too little in them."""
+        """Refuse models and corpora with too little in them, and tokenizers that hide words."""
+        from bertology.annotated.words import require_offsets
+
         if self.all_heads and encoder.numbering.removed:
             raise CapabilityError(
                 f"Some heads of {encoder.name!r} were pruned. This study needs all of them.",
@@ -52,6 +55,8 @@ class Blocks(Study):
                 if self.fewest == 2
                 else "Give more text, or a larger --limit.",
             )
+        if self.finds_words:
+            require_offsets(encoder)
 
     def shown(self, corpus: Corpus) -> Corpus:
         """The examples that are looked at; all of them if not overridden."""

@@ -261,6 +261,7 @@ class Probing(Resampled):
 
     offers: ClassVar[Mapping[str, ProbedTask]] = {}
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words"}))
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = ProbingResult
     fewest: ClassVar[int] = 20
     controls: ClassVar[bool] = True  # whether there are control tasks, and bits of labels
@@ -305,10 +306,7 @@ class Probing(Resampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse tasks that are not known or not annotated."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         for task in self.tasks:
             if task not in self.offers:
                 raise UnknownNameError("task", task, list(self.offers))

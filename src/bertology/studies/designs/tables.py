@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import nan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bertology.stats import Estimate
     from bertology.stats.partial_means import PartialMeans
 
 
@@ -52,3 +54,9 @@ def with_bounds(name: str, means: PartialMeans, *, p: bool = True) -> dict[str, 
         f"{name}_high": means.simultaneous_high,
     }
     return found | ({f"{name}_p": means.p_adjusted} if p else {})
+
+
+def bounded(name: str, found: Estimate | None) -> dict[str, float]:
+    """Columns `name`, `name_low` and `name_high`: NaN where nothing is known."""
+    ends = (nan,) * 3 if found is None else (found.value, found.low, found.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from bertology.annotated.trees.gold import GoldTrees
     from bertology.data.corpus import Corpus
-    from bertology.model.encoder import Encoder
     from bertology.stats.partial_means import PartialMeans
 
 
@@ -334,17 +333,11 @@ class Trees(Resampled):
     """Trees read off a model's scores of pairs of words, set against annotated trees."""
 
     block: ClassVar[int] = 128
+    finds_words: ClassVar[bool] = True
     trees: ClassVar[tuple[str, ...]]
     """The names of the trees that are read off."""
 
     keep: int = parameter(1, "Keep the trees of so many sentences, to show.", minimum=0, maximum=20)
-
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse tokenizers that do not say which pieces make a word."""
-        from bertology.annotated.words import require_offsets
-
-        super().check(encoder, corpus)
-        require_offsets(encoder)
 
     def seen(self, measured: Mapping[str, xr.Dataset]) -> Gathered:
         """All parts; counts by relation are spooled, as are those by tree."""

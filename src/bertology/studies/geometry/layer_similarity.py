@@ -334,6 +334,7 @@ class LayerSimilarity(NoiseControlled):
     version: ClassVar[int] = 2
     by_words: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs(capabilities=frozenset({"residual"}), fields=frozenset({"text"}))
+    finds_words: ClassVar[bool] = True
     help_options: ClassVar[tuple[str, str]] = ("--against bertology-mini@2416", "")
     result_type: ClassVar[type[Result]] = LayerSimilarityResult
     block: ClassVar[int] = 256
@@ -364,13 +365,6 @@ class LayerSimilarity(NoiseControlled):
         minimum=1,
         maximum=200,
     )
-
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """The tokenizer must tell which word a piece belongs to."""
-        from bertology.annotated.words import require_offsets
-
-        super().check(encoder, corpus)
-        require_offsets(encoder)
 
     def _blocks(self, corpus: Corpus, size: int) -> list[str]:
         """Blocks as even as can be: samples of a small last one would tell little."""

@@ -363,6 +363,7 @@ class VectorRepairs(ShuffledCopies, Resampled):
 
     version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "text_b", "label"}))
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = VectorRepairsResult
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
@@ -393,10 +394,7 @@ class VectorRepairs(ShuffledCopies, Resampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse unknown repairs, and what cannot be averaged over contexts."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         for name in self.repairs:
             if name not in REPAIRS:
                 raise UnknownNameError("repair", name, REPAIRS)

@@ -185,6 +185,7 @@ class WordsInContext(ShuffledCopies):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "targets", "label"}), task=True
     )
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = WordsInContextResult
     fewest: ClassVar[int] = _FEWEST
     copies: ClassVar[int] = 4  # with shuffled weights
@@ -202,10 +203,7 @@ class WordsInContext(ShuffledCopies):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse labels other than two classes."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is not None:
             task = corpus.task
             if task is None or task.kind != "classification" or len(task.labels) != 2:

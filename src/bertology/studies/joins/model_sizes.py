@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -18,6 +17,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.trends import FEWEST, among_others, slope_weights
+from bertology.studies.designs.tables import bounded
 from bertology.studies.join import Join
 from bertology.studies.training.heuristics.data import ENTAILED, NOT
 from bertology.studies.training.heuristics.scores import CHANCE, VANILLA, HeuristicRuns
@@ -307,11 +307,6 @@ def _slope(
 # Tables -------------------------------------------------------------------------------------------
 
 
-def _bounds(name: str, found: Estimate | None) -> dict[str, float]:
-    ends = (math.nan,) * 3 if found is None else (found.value, found.low, found.high)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-
-
 def _models(
     results: Sequence[Result], runs: Sequence[HeuristicRuns], learnt: Sequence[int]
 ) -> pd.DataFrame:
@@ -333,11 +328,11 @@ def _models(
             "layers": int(shape.get("layers", 0)),
             "hidden": int(shape.get("hidden", 0)),
             "learnt": int(at in learnt),
-            **_bounds("task", one.task_score(VANILLA)),
+            **bounded("task", one.task_score(VANILLA)),
         }
         for name, labels in _SCORES.items():
-            row |= _bounds(name, one.score(VANILLA, one.weights(labels=labels)))
-        rows.append(row | _bounds("use", one.use(VANILLA, no)) | _bounds("gain", gain))
+            row |= bounded(name, one.score(VANILLA, one.weights(labels=labels)))
+        rows.append(row | bounded("use", one.use(VANILLA, no)) | bounded("gain", gain))
     return pd.DataFrame(rows)
 
 
@@ -347,11 +342,11 @@ def _as_table(found: Mapping[str, Estimate]) -> pd.DataFrame:
     rows = [
         {
             "quantity": name.replace("_", " "),
-            **_bounds("per_doubling", found[f"{name}_per_doubling"]),
-            **_bounds("among_models", found.get(f"{name}_per_doubling{_AMONG}")),
+            **bounded("per_doubling", found[f"{name}_per_doubling"]),
+            **bounded("among_models", found.get(f"{name}_per_doubling{_AMONG}")),
         }
         for name in ("task", *_SCORES)
         if f"{name}_per_doubling" in found
     ]
-    columns = [*_bounds("per_doubling", None), *_bounds("among_models", None)]
+    columns = [*bounded("per_doubling", None), *bounded("among_models", None)]
     return pd.DataFrame(rows, columns=["quantity", *columns])

@@ -307,6 +307,7 @@ class LinearOrder(ShuffledCopies, Resampled):
     """
 
     needs: ClassVar[Needs] = Needs(fields=_TREE)
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = LinearOrderResult
     version: ClassVar[int] = 3  # ties with a baseline leave a gain open
     fewest: ClassVar[int] = 20
@@ -316,10 +317,7 @@ class LinearOrder(ShuffledCopies, Resampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse tokenizers that do not say where words are, and pairs of texts."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is not None and "text_b" in corpus.fields:
             raise CapabilityError(
                 f"{corpus.name!r} has pairs of texts. Word order is asked of single sentences.",

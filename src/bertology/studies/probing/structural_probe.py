@@ -289,6 +289,7 @@ class StructuralProbe(Resampled):
 
     version: ClassVar[int] = 2  # ties with a baseline leave a gain open
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "heads", "relations"}))
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = StructuralProbeResult
     fewest: ClassVar[int] = 20
 
@@ -298,10 +299,7 @@ class StructuralProbe(Resampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse ranks below one, and tokenizers that do not say which pieces make a word."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if not self.ranks or min(self.ranks) < 1:
             raise ParameterError("ranks", "structural-probe", "be one or more, from 1", self.ranks)
 

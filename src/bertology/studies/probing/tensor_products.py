@@ -182,6 +182,7 @@ class TensorProducts(Resampled):
     """
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "heads"}))
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = TensorProductsResult
     fewest: ClassVar[int] = 50
 
@@ -191,13 +192,6 @@ class TensorProducts(Resampled):
         choices=("first", "mean"),
     )
     deals: int = parameter(3, "How often roles are dealt at random.", minimum=1, maximum=100)
-
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse tokenizers that cannot say which words their pieces spell."""
-        from bertology.annotated.words import require_offsets
-
-        super().check(encoder, corpus)
-        require_offsets(encoder)
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """One for each scheme."""

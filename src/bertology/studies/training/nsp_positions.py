@@ -175,14 +175,6 @@ class NspPositions(PretrainingTrials):
         """The objectives."""
         return self.objectives
 
-    def recipe(self, variant: str, seed: int, *, vocab_size: int) -> Pretraining:
-        """The same model and number of tokens for all."""
-        from bertology.train.pretrain.objectives import find_objective
-
-        size = (self.layers, self.heads, self.hidden)
-        shared = self.shared_recipe(size, seed, vocab_size=vocab_size)
-        return replace(shared, stages=find_objective(variant))
-
     def more(
         self, encoder: Encoder, corpus: Corpus, trial: Trial, *, variant: str, recipe: Pretraining
     ) -> Found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import ParameterError, UnknownNameError
@@ -21,7 +21,6 @@ from bertology.studies.training.shared import (
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bertology.train.pretrain.config import Pretraining
 
 REFERENCE = "mlm-nsp"
 COMPARED_OBJECTIVES = (
@@ -140,14 +139,6 @@ class PretrainingObjectives(PretrainingTrials):
     def variants(self) -> Sequence[str]:
         """The objectives."""
         return self.objectives
-
-    def recipe(self, variant: str, seed: int, *, vocab_size: int) -> Pretraining:
-        """The same model and number of tokens for all."""
-        from bertology.train.pretrain.objectives import find_objective
-
-        size = (self.layers, self.heads, self.hidden)
-        shared = self.shared_recipe(size, seed, vocab_size=vocab_size)
-        return replace(shared, stages=find_objective(variant))
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means, and differences to BERT's own objective."""

@@ -173,8 +173,12 @@ class PretrainingTrials(Trials):
     # One run -----------------------------------------------------------------------------------
 
     def recipe(self, variant: str, seed: int, *, vocab_size: int) -> Pretraining:
-        """How the model of a part is trained: `shared_recipe` with what the variant changes."""
-        raise NotImplementedError
+        """`shared_recipe` with what the variant changes: the objective, if not overridden."""
+        from bertology.train.pretrain.objectives import find_objective
+
+        size = (self.layers, self.heads, self.hidden)
+        shared = self.shared_recipe(size, seed, vocab_size=vocab_size)
+        return replace(shared, stages=find_objective(variant))
 
     def shared_recipe(
         self, size: tuple[int, int, int], seed: int, *, vocab_size: int

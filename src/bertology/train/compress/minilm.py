@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bertology.parameters import parameter
-from bertology.train.compress.method import Method, epochs_text
-from bertology.train.compress.students import LAYER_BY_LAYER, unfit_heads
-from bertology.train.compress.text_first import TextFirst
+from bertology.train.compress.method import Method
+from bertology.train.compress.students import unfit_heads
+from bertology.train.compress.text_first import TwoStages
 from bertology.train.compress.work import Work
 from bertology.train.distil.relations import RelationFollowing, Relations
 from bertology.train.distil.soft_labels import Distilled, SoftLabels
@@ -17,7 +17,7 @@ from bertology.train.ways import Way
 
 
 @dataclass(frozen=True)
-class Minilm(TextFirst):
+class Minilm(TwoStages):
     """Relations of queries with keys and of values, then answers; students of any shape.
 
     In the paper, relations are learnt on text (`file`), and the task by plain fine-tuning
@@ -29,12 +29,8 @@ class Minilm(TextFirst):
     )
     source: ClassVar[str] = "Wang et al. 2020"
 
-    against: ClassVar[dict[str, str]] = LAYER_BY_LAYER
+    follows: ClassVar[str] = "relations between tokens"
 
-    first_epochs: int = parameter(
-        3, "Epochs of the first stage on the task; 0 for none, after text.", minimum=0
-    )
-    first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
     layer: int = parameter(0, "The original's layer, from 1; 0 for the last.", minimum=0)
     parts: int = parameter(
         0, "Parts that vectors are compared in, if heads differ; 0: the heads.", minimum=0
@@ -45,18 +41,6 @@ class Minilm(TextFirst):
     def unfit_after(self, earlier: Method) -> str | None:
         """Heads are compared one by one, unless it is said in how many parts."""
         return super().unfit_after(earlier) or unfit_heads(self, earlier, self.parts)
-
-    @property
-    def epochs_before(self) -> int:
-        """Those of the first stage on the task, and on text."""
-        return super().epochs_before + self.first_epochs
-
-    @property
-    def first_stage(self) -> str:
-        """Its epochs."""
-        if not self.first_epochs:
-            return ""
-        return f"{epochs_text(self.first_epochs)} on relations between tokens came first"
 
     def text_way(self, teacher: Any) -> Distilled:
         """The same on text, of the model before fine-tuning."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, DataError, ParameterError
@@ -12,7 +12,7 @@ from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.plain_files import local_path, read_bytes, read_utf8
 from bertology.train.compress.method import READ, SHAPE, epochs_text
-from bertology.train.compress.students import Teaching
+from bertology.train.compress.students import LAYER_BY_LAYER, Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.soft_labels import Distilled
 from bertology.train.distil.students import make_student
@@ -143,3 +143,28 @@ class TextFirst(Teaching):
         if not found:
             raise DataError(f"{self.file} has no text.")
         return Corpus.of_texts(found, name=self.file)
+
+
+@dataclass(frozen=True)
+class TwoStages(TextFirst):
+    """A student that first follows the inside of the original, layer by layer, then its answers."""
+
+    against: ClassVar[dict[str, str]] = LAYER_BY_LAYER
+    follows: ClassVar[str] = ""  # what the first stage is on
+
+    first_epochs: int = parameter(
+        3, "Epochs of the first stage on the task; 0 for none, after text.", minimum=0
+    )
+    first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
+
+    @property
+    def epochs_before(self) -> int:
+        """Those of the first stage on the task, and on text."""
+        return super().epochs_before + self.first_epochs
+
+    @property
+    def first_stage(self) -> str:
+        """Its epochs."""
+        if not self.first_epochs:
+            return ""
+        return f"{epochs_text(self.first_epochs)} on {self.follows} came first"

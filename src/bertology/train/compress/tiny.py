@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from bertology.data.corpus import Corpus
 from bertology.parameters import parameter
-from bertology.train.compress.method import Method, epochs_text
-from bertology.train.compress.students import LAYER_BY_LAYER, check_copies, unfit_heads, with_copies
-from bertology.train.compress.text_first import TextFirst
+from bertology.train.compress.method import Method
+from bertology.train.compress.students import check_copies, unfit_heads, with_copies
+from bertology.train.compress.text_first import TwoStages
 from bertology.train.compress.work import Work
 from bertology.train.distil.layers import LayerFollowing, Layers
 from bertology.train.distil.soft_labels import Distilled, SoftLabels
@@ -18,7 +18,7 @@ from bertology.train.ways import Way
 
 
 @dataclass(frozen=True)
-class Tiny(TextFirst):
+class Tiny(TwoStages):
     """Two stages on the task's data; narrower students learn a map of states.
 
     In the paper, attention and states are learnt on text before (`file`), and the data for the task
@@ -28,12 +28,8 @@ class Tiny(TextFirst):
     summary: ClassVar[str] = "a student follows the original's attention and states, then answers"
     source: ClassVar[str] = "Jiao et al. 2019"
 
-    against: ClassVar[dict[str, str]] = LAYER_BY_LAYER
+    follows: ClassVar[str] = "attention and states"
 
-    first_epochs: int = parameter(
-        3, "Epochs of the first stage on the task; 0 for none, after text.", minimum=0
-    )
-    first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
     parts: int = parameter(
         0, "Parts that attention is compared in, if heads differ; 0: the heads.", minimum=0
     )
@@ -55,18 +51,6 @@ class Tiny(TextFirst):
     def unfit_after(self, earlier: Method) -> str | None:
         """Heads are compared one by one, unless it is said in how many parts."""
         return super().unfit_after(earlier) or unfit_heads(self, earlier, self.parts)
-
-    @property
-    def epochs_before(self) -> int:
-        """Those of the first stage on the task, and on text."""
-        return super().epochs_before + self.first_epochs
-
-    @property
-    def first_stage(self) -> str:
-        """Its epochs."""
-        if not self.first_epochs:
-            return ""
-        return f"{epochs_text(self.first_epochs)} on attention and states came first"
 
     def text_way(self, teacher: Any) -> Distilled:
         """The same on text, of the model before fine-tuning."""

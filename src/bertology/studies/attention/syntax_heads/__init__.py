@@ -409,6 +409,7 @@ class SyntaxHeads(FollowedLinks):
     """
 
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
     # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what
     # a model computes would be padding.
@@ -422,10 +423,8 @@ class SyntaxHeads(FollowedLinks):
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse relations and annotation that the corpus does not have."""
         from bertology.annotated.tagged_batches import added_fields
-        from bertology.annotated.words import require_offsets
 
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is None:
             return
         for relation in self.relations:

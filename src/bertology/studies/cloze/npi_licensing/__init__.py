@@ -350,6 +350,7 @@ class NpiLicensing(Resampled):
         capabilities=frozenset({"residual"}),
         head="saved",
     )
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = NpiLicensingResult
     fewest: ClassVar[int] = 40
     fills_gpu: ClassVar[bool] = True
@@ -364,10 +365,7 @@ class NpiLicensing(Resampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse sentences of which not everything is told, and environments without a paradigm."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is None:
             return
         known = Paradigms.of(self.shown(corpus))

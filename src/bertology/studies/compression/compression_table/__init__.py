@@ -44,6 +44,7 @@ from bertology.studies.compression.compression_table.scores import (
     speed_ups,
 )
 from bertology.studies.designs.scored_runs import ScoredRuns, answered
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, reaching, split_part
 from bertology.studies.study import Context
@@ -282,11 +283,6 @@ def _first_number(text: object) -> float:
         return math.nan
 
 
-def _bounds(name: str, found: Estimate | None) -> dict[str, float]:
-    ends = (math.nan,) * 3 if found is None else (found.value, found.low, found.high)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-
-
 def tables_of(
     scores: CompressionScores,
     speeds: Mapping[tuple[str, str, int], Estimate],
@@ -302,8 +298,8 @@ def tables_of(
         main.append(
             {"row": name, "kind": row.kind}
             | {n: scores.times(name, fact) for n, fact in SIZES.items()}
-            | _bounds("score", scores.runs.score(name, scores.judged))
-            | _bounds("kept", None if row.kind == TEACHER else scores.kept(name))
+            | bounded("score", scores.runs.score(name, scores.judged))
+            | bounded("kept", None if row.kind == TEACHER else scores.kept(name))
             | _speed_columns(name, speeds)
             | {
                 f"published_{n}": "" if published is None else getattr(published, n)
@@ -329,10 +325,10 @@ def _speed_columns(name: str, speeds: Mapping[tuple[str, str, int], Estimate]) -
     """How many times as fast a row is on the CPU; and on the GPU, where rows were timed on one."""
     found = dict[str, float]()
     for size in (1, 32):
-        found |= _bounds(f"faster_{size}", speeds.get((name, _CPU, size)))
+        found |= bounded(f"faster_{size}", speeds.get((name, _CPU, size)))
     for gpu in dict.fromkeys(device for _, device, _ in speeds if device != _CPU):
         for size in (1, 32):
-            found |= _bounds(f"gpu_faster_{size}", speeds.get((name, gpu, size)))
+            found |= bounded(f"gpu_faster_{size}", speeds.get((name, gpu, size)))
     return found
 
 
@@ -341,13 +337,13 @@ def _losses(scores: CompressionScores, name: str) -> dict[str, object]:
     own = name == TEACHER
     flips = None if own else scores.flips(name)
     return {
-        **_bounds("over_teacher", None if own else scores.over(name, TEACHER)),
-        **_bounds("kept_above_constant", None if own else scores.kept(name, above=True)),
-        **_bounds("over_alone", None if own else scores.over_alone(name)),
-        **_bounds("changed", None if flips is None else flips.changed),
+        **bounded("over_teacher", None if own else scores.over(name, TEACHER)),
+        **bounded("kept_above_constant", None if own else scores.kept(name, above=True)),
+        **bounded("over_alone", None if own else scores.over_alone(name)),
+        **bounded("changed", None if flips is None else flips.changed),
         "lost": math.nan if flips is None else flips.lost,
         "won": math.nan if flips is None else flips.won,
-        **_bounds("net", None if flips is None else flips.net),
+        **bounded("net", None if flips is None else flips.net),
         "moved": math.nan if flips is None else flips.moved,
         "failed": int(scores.runs.collapsed(name).sum()),
     }

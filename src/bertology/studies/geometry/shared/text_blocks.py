@@ -117,6 +117,7 @@ class TextBlocks(ShuffledCopies):
     """One pass for the model and one for each copy with shuffled weights; blocks of texts."""
 
     needs: ClassVar[Needs] = Needs(capabilities=frozenset({"residual"}), fields=frozenset({"text"}))
+    finds_words: ClassVar[bool] = True
     fewest: ClassVar[int] = BLOCKS
     fills_gpu: ClassVar[bool] = True
 
@@ -130,10 +131,7 @@ class TextBlocks(ShuffledCopies):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse a single layer, and tokenizers that do not say which pieces make a word."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if encoder.shape.layers < 2:
             raise CapabilityError(
                 f"{encoder.name!r} has one layer. What changes over layers needs two or more."

@@ -326,6 +326,7 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
 
     version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = StaticEmbeddingsResult
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
@@ -350,11 +351,9 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse corpora that ask nothing of single words, and files that are not there."""
-        from bertology.annotated.words import require_offsets
         from bertology.data.static_vectors import fingerprint_of
 
         super().check(encoder, corpus)
-        require_offsets(encoder)
         for name in self.vectors:
             fingerprint_of(name)
         if corpus is not None:

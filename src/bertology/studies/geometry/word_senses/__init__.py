@@ -326,6 +326,7 @@ class WordSenses(ShuffledCopies, Resampled):
 
     version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "senses"}))
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = WordSensesResult
     fewest: ClassVar[int] = 10
     copies: ClassVar[int] = 4  # with shuffled weights: some tell more than others by chance
@@ -364,10 +365,8 @@ class WordSenses(ShuffledCopies, Resampled):
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse numbers below one, methods that are not there, and unknown layers."""
         from bertology.annotated.sense_planes import METHODS, available_methods
-        from bertology.annotated.words import require_offsets
 
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if not self.k or min(self.k) < 1:
             raise ParameterError("k", "word-senses", "be one or more, from 1", self.k)
         for method in self.planes:

@@ -12,7 +12,7 @@ from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.geometry.word_senses.scores import Told, over_lemmas, picked, word_means
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Senses:
                     "shuffled": np.mean([of.sum() for of in told.of_copies()]) / total,
                     "context": bag.sum(axis=0).max() / total,
                     "reachable": reach.sum() / total,
-                    **_bounded("gain", gain),
+                    **bounded("gain", gain),
                 }
             )
         if self.clustered:
@@ -206,7 +206,7 @@ class Senses:
                         "shuffled": np.mean(
                             [picked(copy[at][:, 1:])[1].mean() for copy in self.of_copies]
                         ),
-                        **_bounded("gain", self._cluster_gain(name)),
+                        **bounded("gain", self._cluster_gain(name)),
                     }
                 )
         return pd.DataFrame(rows)
@@ -289,7 +289,3 @@ def _excess(part: xr.Dataset) -> Floats:
 def _array(part: xr.Dataset, name: str) -> NDArray[Any]:
     found: NDArray[Any] = part[name].to_numpy()
     return found
-
-
-def _bounded(name: str, found: Estimate) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -66,6 +66,7 @@ class Numeracy(Sampled):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "label", "words", "offsets", "group"}), task=True
     )
+    finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = NumeracyResult
     copies: ClassVar[int] = 8  # of shuffled weights
     fewest: ClassVar[int] = 10
@@ -119,10 +120,7 @@ class Numeracy(Sampled):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse what does not ask about numbers, or whose numbers are learnt from as well."""
-        from bertology.annotated.words import require_offsets
-
         super().check(encoder, corpus)
-        require_offsets(encoder)
         if corpus is not None and not self._groups(self.numbers(corpus), PIECES):
             raise DataError(
                 f"No group of {corpus.name!r} has {self.fewest_numbers} numbers both within the "

@@ -14,6 +14,7 @@ from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.result import Result
+from bertology.studies.designs.tables import bounded
 from bertology.studies.probing.numeracy.scores import BASELINES, GroupScores, apart, mean_of
 
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ def by_group(
                 "writing": key[0],
                 "group": key[1],
                 "layer": one.layer,
-                **_bounds("near", one.share(near, NEAR, each)),
-                **_bounds("far", one.share(far, FAR, each)),
+                **bounded("near", one.share(near, NEAR, each)),
+                **bounded("far", one.share(far, FAR, each)),
                 **{kind: one.base_share(kind, NEAR) for kind in BASELINES},
                 **{f"far_{kind}": one.base_share(kind, FAR) for kind in BASELINES},
                 "input": float(one.right(one.said[NEAR][:, 0], NEAR).mean()),
                 "shuffled": float(np.mean(copies)) if copies else np.nan,
-                **_bounds("gain", gains[key]),
+                **bounded("gain", gains[key]),
                 **one.errors(near, NEAR),
                 **{f"far_{name}": x for name, x in one.errors(far, FAR).items()},
                 "numbers": one.sizes(NEAR),
@@ -73,8 +74,8 @@ def by_layer(seen: Mapping[Key, GroupScores], *, level: float) -> pd.DataFrame:
                     "writing": writing,
                     "group": group,
                     "layer": layer - 1,
-                    **_bounds("near", one.share(near, NEAR, each)),
-                    **_bounds("far", one.share(far, FAR, each)),
+                    **bounded("near", one.share(near, NEAR, each)),
+                    **bounded("far", one.share(far, FAR, each)),
                     **one.errors(near, NEAR),
                     **{f"far_{name}": x for name, x in one.errors(far, FAR).items()},
                 }
@@ -130,18 +131,14 @@ def by_tuned(
             {
                 "writing": writing,
                 "group": group,
-                **_bounds("near", one.share(told[NEAR], NEAR, each)),
-                **_bounds("far", one.share(told[FAR], FAR, each)),
-                **_bounds("gain", gain),
+                **bounded("near", one.share(told[NEAR], NEAR, each)),
+                **bounded("far", one.share(told[FAR], FAR, each)),
+                **bounded("gain", gain),
                 **one.errors(told[NEAR], NEAR),
                 **{f"far_{name}": x for name, x in one.errors(told[FAR], FAR).items()},
             }
         )
     return pd.DataFrame(rows), mean_of(lost)
-
-
-def _bounds(name: str, found: Estimate) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 _SHARES = ("near", "far", "gain", "constant", "length", "vectors", "input", "shuffled")

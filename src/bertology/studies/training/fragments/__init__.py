@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -17,6 +16,7 @@ from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.task_trials import BARS
 from bertology.studies.designs.trials import Trials, reaching
 from bertology.studies.study import Context, Needs
@@ -265,11 +265,6 @@ def _evidence(runs: FragmentRuns) -> tuple[dict[str, Estimate | None], dict[str,
     return found, {} if trend else {"score_per_step": NO_STEPS}
 
 
-def _bounds(name: str, found: Estimate | None) -> dict[str, float]:
-    ends = (math.nan,) * 3 if found is None else (found.value, found.low, found.high)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-
-
 def _fragments(runs: FragmentRuns) -> pd.DataFrame:
     """One row for each fragment, and one for the mean of those that are judged."""
     import pandas as pd
@@ -287,20 +282,20 @@ def _fragments(runs: FragmentRuns) -> pd.DataFrame:
             "pairs": int(here.sum()),
             "majority": float(counts.max() / here.sum()),
             "accuracy": float(runs.zero[:, here].mean()),
-            **_bounds("zero_shot", runs.score(runs.zero, weights, together)),
-            **_bounds("zero_shot_loss", runs.zero_shot_loss(chosen, together)),
+            **bounded("zero_shot", runs.score(runs.zero, weights, together)),
+            **bounded("zero_shot_loss", runs.zero_shot_loss(chosen, together)),
         }
         last = runs.zero
         if most:
             last = runs.new[INOCULATED, most]
             row |= {
                 "hypothesis_only": runs.score(runs.new[HYPOTHESIS, most], weights).value,
-                **_bounds("taught", runs.score(last, weights, together)),
-                **_bounds("taught_gain", runs.taught_gain(chosen, most, together)),
-                **_bounds("old_loss", runs.old_loss(INOCULATED, chosen, most, together)),
-                **_bounds("old_loss_without", runs.old_loss(TAUGHT, chosen, most, together)),
+                **bounded("taught", runs.score(last, weights, together)),
+                **bounded("taught_gain", runs.taught_gain(chosen, most, together)),
+                **bounded("old_loss", runs.old_loss(INOCULATED, chosen, most, together)),
+                **bounded("old_loss_without", runs.old_loss(TAUGHT, chosen, most, together)),
             }
-        rows.append(row | _bounds("per_step", runs.per_step(last, chosen, together)))
+        rows.append(row | bounded("per_step", runs.per_step(last, chosen, together)))
     return pd.DataFrame(rows)
 
 
@@ -313,8 +308,8 @@ def _curve(runs: FragmentRuns) -> pd.DataFrame:
     first = {
         "amount": 0,
         "method": "",
-        **_bounds("score", runs.score(runs.zero, weights)),
-        **_bounds("old_score", runs.score(runs.old, runs.old_weights)),
+        **bounded("score", runs.score(runs.zero, weights)),
+        **bounded("old_score", runs.score(runs.old, runs.old_weights)),
     }
     rows = [first]
     for amount in runs.amounts:
@@ -322,12 +317,12 @@ def _curve(runs: FragmentRuns) -> pd.DataFrame:
             row = {
                 "amount": amount,
                 "method": method,
-                **_bounds("score", runs.score(runs.new[method, amount], weights)),
+                **bounded("score", runs.score(runs.new[method, amount], weights)),
             }
             if method != HYPOTHESIS:
                 after = runs.old_after(method, chosen, amount)
-                row |= _bounds("old_score", runs.score(after, runs.old_weights))
-                row |= _bounds("old_loss", runs.old_loss(method, chosen, amount))
+                row |= bounded("old_score", runs.score(after, runs.old_weights))
+                row |= bounded("old_loss", runs.old_loss(method, chosen, amount))
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -349,10 +344,10 @@ def _steps(runs: FragmentRuns) -> pd.DataFrame:
                 "fragment": name,
                 "steps": int(step),
                 "pairs": int(here.sum()),
-                **_bounds("zero_shot", runs.score(runs.zero, even)),
+                **bounded("zero_shot", runs.score(runs.zero, even)),
             }
             if last is not None:
-                row |= _bounds("taught", runs.score(last, even))
+                row |= bounded("taught", runs.score(last, even))
             rows.append(row)
     columns = ["fragment", "steps", "pairs"]
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.task_trials import BARS, tuning_settings
 from bertology.studies.designs.trials import Trials, reaching, split_part
 from bertology.studies.study import Context, Needs
@@ -316,11 +316,6 @@ def _evidence(runs: HeuristicRuns) -> tuple[dict[str, Estimate | None], dict[str
     return found, reasons
 
 
-def _bounds(name: str, found: Estimate | None) -> dict[str, float]:
-    ends = (math.nan,) * 3 if found is None else (found.value, found.low, found.high)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-
-
 def _methods(runs: HeuristicRuns) -> pd.DataFrame:
     """One row for each method."""
     import pandas as pd
@@ -334,12 +329,12 @@ def _methods(runs: HeuristicRuns) -> pd.DataFrame:
             "method": method,
             "seeds": len(runs.said[method]),
             "collapsed": runs.collapsed(method),
-            **_bounds("task", runs.task_score(method)),
-            **_bounds("score", runs.score(method, everything)),
-            **_bounds("entailed", runs.score(method, runs.weights(labels=(ENTAILED,)))),
-            **_bounds("not_entailed", runs.score(method, runs.weights(labels=(NOT,)))),
-            **_bounds("use", runs.use(method, runs.weights(labels=(NOT,)))),
-            **_bounds("gain", gain),
+            **bounded("task", runs.task_score(method)),
+            **bounded("score", runs.score(method, everything)),
+            **bounded("entailed", runs.score(method, runs.weights(labels=(ENTAILED,)))),
+            **bounded("not_entailed", runs.score(method, runs.weights(labels=(NOT,)))),
+            **bounded("use", runs.use(method, runs.weights(labels=(NOT,)))),
+            **bounded("gain", gain),
         }
         rows.append(row)
     return pd.DataFrame(rows)
@@ -357,11 +352,11 @@ def _heuristics(runs: HeuristicRuns) -> pd.DataFrame:
             row: dict[str, object] = {
                 "heuristic": name,
                 "method": method,
-                **_bounds("score", runs.score(method, both, tests)),
-                **_bounds("entailed", runs.score(method, runs.weights([at], (ENTAILED,)), tests)),
-                **_bounds("not_entailed", runs.score(method, no, tests)),
-                **_bounds("use", runs.use(method, no, tests)),
-                **_bounds("gain", gain),
+                **bounded("score", runs.score(method, both, tests)),
+                **bounded("entailed", runs.score(method, runs.weights([at], (ENTAILED,)), tests)),
+                **bounded("not_entailed", runs.score(method, no, tests)),
+                **bounded("use", runs.use(method, no, tests)),
+                **bounded("gain", gain),
             }
             rows.append(row)
     return pd.DataFrame(rows)
@@ -384,7 +379,7 @@ def _subcases(runs: HeuristicRuns) -> pd.DataFrame:
                 "label": "entailed" if runs.labels[first] == ENTAILED else "not entailed",
                 "subcase": name,
                 "pairs": int(here.sum()),
-                **_bounds("accuracy", found),
+                **bounded("accuracy", found),
             }
             rows.append(row)
     return pd.DataFrame(rows)
