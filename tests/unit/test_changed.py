@@ -26,7 +26,7 @@ def test_a_test_reaches_what_it_imports_and_what_that_imports() -> None:
     [
         (CLOZES, "src/bertology/model/masked_lm/clozes.py", True),
         (CLOZES, "src/bertology/train/pretrain/loop.py", False),
-        (CLOZES, "src/bertology/claims/nuggets.yaml", False),
+        (MASKS, "src/bertology/claims/dark-secrets.yaml", False),
         (ASK, "src/bertology/cli/ask.py", True),  # found by its name
         (ASK, "src/bertology/run/asking.py", True),
         (ASK, "src/bertology/cli/pretrain.py", False),
@@ -38,7 +38,7 @@ def test_a_test_reaches_what_it_imports_and_what_that_imports() -> None:
         ("tests/unit/test_atlas.py", "tests/toy_atlas.py", True),  # a fixture that all may name
         ("tests/unit/test_docs.py", "docs/tutorial.md", True),
         (ASK, "docs/tutorial.md", False),
-        ("tests/unit/test_claims.py", "src/bertology/claims/nuggets.yaml", True),
+        ("tests/unit/test_claims.py", "src/bertology/claims/dark-secrets.yaml", True),
         ("tests/unit/test_catalog.py", "src/bertology/data/catalog/grammar.yaml", True),
         (
             "tests/unit/test_studies_are_tested.py",

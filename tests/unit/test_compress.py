@@ -354,7 +354,7 @@ def test_unknown_methods_and_models_that_do_not_fit(tmp_path: Path) -> None:
         (lambda: job("half", train=TRAIN[:5]).learning(), "compression needs 10"),
         (lambda: CompressSettings(epochs=0), "be at least 1"),
         (lambda: CompressSettings(rate=0.0), "above 0"),
-        (lambda: CompressSettings(precision="int4"), "be one of float32"),
+        (lambda: CompressSettings(precision="int4"), "be one of 'float32'"),
     ]
     for call, said in refused:
         with pytest.raises(BertologyError, match=said):

@@ -164,7 +164,8 @@ def test_stages_before_the_training_are_shown(data: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "options", "left_out"),
     [
-        (bt.run, RunOptions, {"model"}),  # it is called encoder
+        # The model is called encoder; None says that no split of data at hand is asked for.
+        (bt.run, RunOptions, {"model", "split"}),
         # What says how data are read is passed on; a file is what one writes oneself.
         (bt.finetune, FinetuneOptions, {"columns", "labels", "root"}),
         (bt.compress, CompressOptions, {"columns", "labels", "root"}),
@@ -176,7 +177,7 @@ def test_every_option_is_a_keyword(function: Any, options: Any, left_out: set[st
     known = inspect.signature(function).parameters
     own = {f.name: f for f in fields(options) if f.name not in left_out | set(LOADING)}
     assert own.keys() <= known.keys()
-    for name in own.keys() - {"seeds", "ways", "labels", "store"}:  # other types in Python
+    for name in own.keys() - {"seeds", "ways", "columns", "labels", "store"}:  # other types in Python
         if own[name].default is not MISSING:
             assert known[name].default == own[name].default, name
 

@@ -332,7 +332,7 @@ def test_xarray_reads_the_same() -> None:
 def test_what_is_written_quickly_is_what_xarray_writes(arrays: xr.Dataset) -> None:
     data = arrays_to_bytes(arrays)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertology.results.formats.plain_to_netcdf", lambda given: None)
+        patch.setattr("bertology.results.formats.plain_to_netcdf", lambda given, compressed: None)
         slowly = arrays_to_bytes(arrays)
     opened = [xr.load_dataset(io.BytesIO(one), engine="h5netcdf") for one in (data, slowly)]
     xr.testing.assert_identical(*opened)

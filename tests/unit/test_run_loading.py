@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from bertology.run import api, loading
+from bertology.run import api, loading, session
 from bertology.studies.study import Needs
+
+
+class Enough(Exception):
+    """All notes were given."""
 
 
 @pytest.fixture
@@ -16,21 +20,27 @@ def run_with_notes(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`run_study` on an untrained head that was fine-tuned for another task; nothing is run."""
     origin = {"tuned_from": {"task": "rte"}}
     monkeypatch.setattr(loading, "describe_model", lambda encoder: origin)
-    study = SimpleNamespace(needs=Needs(head="classification", task=True))
-    corpus = SimpleNamespace(name="mrpc", task=object(), fields=())
-    encoder = SimpleNamespace(new_weights=["classifier.weight"])
-    session = SimpleNamespace(run=lambda *given, **named: "result")
+    monkeypatch.setattr(session, "check_needs", lambda *given: None)
 
-    def run(**more: Any) -> Any:
-        given: Any = (study, session)
-        return api.run_study("a-study", *given, model=encoder, corpus=corpus, **more)  # type: ignore[arg-type]
+    def stop(*given: object) -> None:
+        raise Enough
+
+    monkeypatch.setattr(session, "as_needed", stop)
+    study: Any = SimpleNamespace(needs=Needs(head="classification", task=True))
+    corpus: Any = SimpleNamespace(name="mrpc", task=object(), fields=())
+    encoder: Any = SimpleNamespace(new_weights=["classifier.weight"])
+
+    def run(**more: Any) -> None:
+        made = api.make_session(None)
+        with pytest.raises(Enough):
+            api.run_study("a-study", study, made, model=encoder, corpus=corpus, **more)
 
     return run
 
 
 def test_python_users_get_warnings(run_with_notes: Any) -> None:
     with pytest.warns(UserWarning) as caught:  # noqa: PT030 - both texts are checked below
-        assert run_with_notes() == "result"
+        run_with_notes()
     first, second = (str(warning.message) for warning in caught)
     assert "has random weights" in first
     assert "fine-tuned for rte, not for mrpc" in second

@@ -172,7 +172,8 @@ def test_installed_steps_are_a_package_of_their_own(
         assert caught.value.hint == "Install it with: pip install 'bertology[steps]'"
     with pytest.raises(MissingExtraError):
         bt.load("bertology-mini@1000")
-    assert "in the extra `steps`" in CliRunner().invoke(app, ["models"]).output
+    wide = {"COLUMNS": "200"}
+    assert "in the extra `steps`" in CliRunner().invoke(app, ["models"], env=wide).output
     monkeypatch.syspath_prepend(str(apart))
     assert bt.steps() == [0, 1000]
     assert bt.load("bertology-mini@1000").fingerprint == beside

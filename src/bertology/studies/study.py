@@ -250,8 +250,21 @@ def _measuring_kind(kind: type[Study]) -> Any:
 
 def _closed_kind(kind: type[Study]) -> type[Study]:
     closed = {name: _Closed(kind.__name__, name) for name in concluding_parameters(kind)}
-    about = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    return type(kind.__name__, (kind,), {**closed, **about}) if closed else kind
+    if not closed:
+        return kind
+    open_ones = tuple(f.name for f in fields(kind) if f.name not in closed)
+
+    def known(self: Study) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in open_ones)
+
+    # Studies that measure the same are equal while they measure: some keep what all parts share.
+    own = {
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__eq__": lambda self, other: type(self) is type(other) and known(self) == known(other),
+        "__hash__": lambda self: hash(known(self)),
+    }
+    return type(kind.__name__, (kind,), {**closed, **own})
 
 
 def _plain(value: Any) -> Any:

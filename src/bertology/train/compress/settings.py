@@ -20,7 +20,7 @@ class CompressSettings:
     )  # fmt: skip
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
     rate: float | None = parameter(
-        None, "The highest learning rate. If not given: as for bertology finetune.", minimum=1e-9
+        None, "The highest learning rate. If not given: as for bertology finetune."
     )
     max_length: int | None = parameter(
         None, "Cut texts to so many tokens in training. If not given: to what the model can read.",
