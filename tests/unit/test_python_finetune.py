@@ -177,7 +177,7 @@ def test_every_option_is_a_keyword(function: Any, options: Any, left_out: set[st
     known = inspect.signature(function).parameters
     own = {f.name: f for f in fields(options) if f.name not in left_out | set(LOADING)}
     assert own.keys() <= known.keys()
-    for name in own.keys() - {"seeds", "ways", "columns", "labels", "store"}:  # other types in Python
+    for name in own.keys() - {"seeds", "ways", "columns", "labels", "store"}:  # other types
         if own[name].default is not MISSING:
             assert known[name].default == own[name].default, name
 

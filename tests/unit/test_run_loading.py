@@ -11,7 +11,7 @@ from bertology.run import api, loading, session
 from bertology.studies.study import Needs
 
 
-class Enough(Exception):
+class EnoughError(Exception):
     """All notes were given."""
 
 
@@ -23,7 +23,7 @@ def run_with_notes(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(session, "check_needs", lambda *given: None)
 
     def stop(*given: object) -> None:
-        raise Enough
+        raise EnoughError
 
     monkeypatch.setattr(session, "as_needed", stop)
     study: Any = SimpleNamespace(needs=Needs(head="classification", task=True))
@@ -32,7 +32,7 @@ def run_with_notes(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(**more: Any) -> None:
         made = api.make_session(None)
-        with pytest.raises(Enough):
+        with pytest.raises(EnoughError):
             api.run_study("a-study", study, made, model=encoder, corpus=corpus, **more)
 
     return run
