@@ -104,6 +104,11 @@ def test_every_study_gives_its_columns_and_none_is_needed() -> None:
     assert list(profile_of([change, ablation()]).tables) == ["heads", "sources"]
 
 
+def test_the_order_of_the_results_says_nothing() -> None:
+    results = [ablation(), relations(), types()]
+    assert profile_of(results).same_content(profile_of(results[::-1]))
+
+
 def test_heads_that_are_missed_are_found_by_their_relation_and_type() -> None:
     profile = profile_of([ablation(NOISE - 0.1 * MISSED), relations(), types()])
     found, evidence = groups(profile), profile.evidence()

@@ -246,10 +246,11 @@ class HeadProfile(ResampledJoin):
 
     def combine(self, results: Sequence[Result], name: str) -> Result:
         """One row for each head, and tests of groups of heads."""
-        by_study = {r.provenance.study: r for r in results}
-        if len(by_study) < len(results):
+        given = {r.provenance.study: r for r in results}
+        if len(given) < len(results):
             must = "hold one result of a study"
             raise ParameterError("results", name, must, [r.provenance.study for r in results])
+        by_study = {study: given[study] for study in self.sources if study in given}
         identities = {study: r.identity for study, r in sorted(by_study.items())}
         heads = _joined(by_study)
         groups = self._groups(heads, by_study.get(ABLATION))
@@ -263,7 +264,7 @@ class HeadProfile(ResampledJoin):
         if RELATIONS in by_study:
             facts["relation"] = by_study[RELATIONS].facts.get("relation", FRAMES)
         return self.result(
-            self.provenance(name, ablation or results[0], identities),
+            self.provenance(name, ablation or next(iter(by_study.values())), identities),
             tables,
             evidence=dict(self._evidence(facts, heads, groups)) if facts.get("informed") else {},
             reasons={quantity: f"not judged: {why}" for quantity, why in _reasons(facts, heads)},
@@ -391,7 +392,7 @@ def _reasons(facts: Mapping[str, object], heads: pd.DataFrame) -> Iterator[tuple
 def _joined(by_study: Mapping[str, Result]) -> pd.DataFrame:
     """One row per head, with the columns of every study."""
     joined: pd.DataFrame | None = None
-    for study, result in sorted(by_study.items(), key=lambda item: list(_COLUMNS).index(item[0])):
+    for study, result in by_study.items():
         if "heads" not in result.tables:
             raise DataError(
                 f"The result {result.identity} of {study!r} has no table of heads.",
