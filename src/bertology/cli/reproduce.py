@@ -18,7 +18,6 @@ from bertology.cli.plans import (
     check_folder,
     model_at_hand,
     reproduction_options,
-    session_of,
     show_missing,
     show_plan,
 )
@@ -78,7 +77,7 @@ def reproduce(options: ReproduceOptions) -> None:
     paper = PAPERS.get(options.paper)
     asked = reproduction_options(options)
     to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(asked.model)}")
-    session = session_of(options, to)
+    session = options.session(options.store or str(to / "results"))
     about = model_at_hand(options, session, asked.model, "base").about()
     plan = plan_paper(paper, asked, Shape(**about["shape"]))
     show_missing(plan)

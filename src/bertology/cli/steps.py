@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import Command
 from bertology.cli.console import say
 from bertology.cli.option_groups import (
     MODEL_HELP,
@@ -72,20 +72,11 @@ def steps(options: StepsOptions) -> None:
     again.
     """
     from bertology.cli.results import show_result
-    from bertology.run.api import make_session
     from bertology.run.loading import ModelSource
     from bertology.run.over_steps import over_steps
     from bertology.studies.joins.training_steps import TrainingSteps
 
-    session = make_session(
-        options.store,
-        engine=options.engine,
-        workers=options.workers,
-        force=options.force,
-        batch_tokens=options.batch_tokens,
-        keep_parts=options.keep_parts,
-        command=command_line(),
-    )
+    session = options.session(options.store, force=options.force)
     results = over_steps(
         options.study,
         _study(options),

@@ -19,7 +19,6 @@ from bertology.cli.plans import (
     check_folder,
     model_at_hand,
     reproduction_options,
-    session_of,
     show_missing,
     show_plan,
 )
@@ -107,7 +106,7 @@ def _verify(options: VerifyOptions) -> Verification | None:
     for name in ("json", "csv"):
         check_file(getattr(options, name), f"--{name}")
     to = Path(options.to or ".")
-    session = session_of(options, to)
+    session = options.session(options.store or str(to / "results"))
     asked, fine_tuned, about = _begin(options, session)
     parts = plan_parts(chosen.claims, asked, Shape(**about["shape"]))
     say(f"{options.model}: {_claims(len(chosen.claims))}", style="bold")

@@ -264,7 +264,6 @@ class HeadTaxonomyResult(Result):
                     name=f"{taxonomy.name}-{key}",
                     title=title,
                     unit="%",
-                    bounds=("low", "high"),
                     sure="sure",
                     scale=100.0,
                     reading=reading,
@@ -286,7 +285,6 @@ class HeadTaxonomyResult(Result):
                     name=f"layer-{name}",
                     title=title,
                     unit="nats",
-                    bounds=(f"{name}_low", f"{name}_high"),
                     reading=reading,
                 )
 

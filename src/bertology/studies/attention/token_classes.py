@@ -210,7 +210,6 @@ class TokenClassesResult(Result):
                     name=f"{column}-{kind}",
                     title=title,
                     unit="share of all attention",
-                    bounds=(f"{column}_low", f"{column}_high"),
                     sure="sure" if tested else None,
                     middle=0.0 if tested else None,
                     reading=reading,
@@ -229,7 +228,6 @@ class TokenClassesResult(Result):
             name=f"layer-share-{part}",
             title=f"Attention of the layer to {PARTS[part]}",
             unit="share of all attention",
-            bounds=("low", "high"),
             reading=f"High: much of the layer's attention goes to {PARTS[part]}.",
         )
 

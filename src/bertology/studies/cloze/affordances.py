@@ -272,7 +272,6 @@ class AffordancesResult(Result):
                             name=f"{column}-{_slug(str(relation))}",
                             title=f"Checkerboards told right, {relation}, by {title}",
                             unit="%",
-                            bounds=(f"{column}_low", f"{column}_high"),
                             scale=100.0,
                             middle=50.0,
                             reading="High: this layer tells which thing goes with which attribute. "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.parameters import parameter
+from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
@@ -233,13 +234,23 @@ class DiagnosticsResult(Result):
         """Preferences, accuracies, and both by layer."""
         found = []
         if len(self.tables["preferences"]):
+            rows = self.tables["preferences"]
+            names = [_named(str(r.group), str(r.condition), str(r.test)) for r in rows.itertuples()]
             found.append(
-                Drawing(
+                drawings.dots(
                     "preferences",
-                    self._draw_preferences,
-                    "One row for each kind of comparison: the per cent in which the right side is "
-                    "likelier, and in which it is clearly so, more probable by the threshold. "
-                    "Intervals hold for all rows together; diamonds are chance.",
+                    [
+                        Dots.of_columns("likelier (%)", rows, "share", hollow="chance"),
+                        Dots.of_columns("clearly likelier (%)", rows, "clear"),
+                    ],
+                    names,
+                    self.about,
+                    title="Which completion is likelier",
+                    caption="One row for each kind of comparison: the per cent in which the right "
+                    "side is likelier, and in which it is clearly so, more probable by the "
+                    "threshold. Intervals hold for all rows together; diamonds are chance.",
+                    note="Diamonds: chance. Clearly: more probable by "
+                    f"{self.facts['threshold']:g}.",
                 )
             )
         if len(self.tables["accuracy"]):
@@ -254,28 +265,14 @@ class DiagnosticsResult(Result):
             )
         return [*found, *read_by_a_lens(self, _LINES, "Completions")]
 
-    def _draw_preferences(self) -> Figure:
-        rows = self.tables["preferences"]
-        names = [_named(str(r.group), str(r.condition), str(r.test)) for r in rows.itertuples()]
-        likelier = (100 * rows[f"share{end}"].to_numpy() for end in ("", "_low", "_high"))
-        clearly = Dots.of_columns("clearly likelier (%)", rows, "clear")
-        return interval_dots(
-            [Dots("likelier (%)", *likelier, hollow=100 * rows["chance"].to_numpy()), clearly],
-            names,
-            title=f"Which completion is likelier\n{self.about}",
-            note=f"Diamonds: chance. Clearly: more probable by {self.facts['threshold']:g}.",
-        )
-
     def _draw_accuracy(self) -> Figure:
         rows = self.tables["accuracy"]
         sizes = sorted(rows["k"].unique())
         names = [_named(r.group, r.condition) for r in rows[rows["k"] == sizes[0]].itertuples()]
         panels = []
         for k in sizes:
-            some = rows[rows["k"] == k]
-            sides = (100 * some[f"share{end}"].to_numpy() for end in ("", "_low", "_high"))
             label = "first guess (%)" if k == 1 else f"first {k} guesses (%)"
-            panels.append(Dots(label, *sides, hollow=100 * some["human"].to_numpy()))
+            panels.append(Dots.of_columns(label, rows[rows["k"] == k], "share", hollow="human"))
         return interval_dots(
             panels,
             names,

@@ -217,8 +217,8 @@ class ReasoningChainsResult(Result):
         for version in VERSIONS:
             some = rows[rows["version"] == version].set_index(["group", "steps"]).reindex(keys)
             if version != NONE and some["accuracy"].notna().any():
-                sides = (100 * some[side].to_numpy() for side in _SIDES)
-                panels.append(Dots(f"{version} (%)", *sides, hollow=100 * some["chance"]))
+                label = f"{version} (%)"
+                panels.append(Dots.of_columns(label, some, "accuracy", hollow="chance"))
         return interval_dots(
             panels,
             [f"{group}, {_steps(int(n))}" if n else str(group) for group, n in keys],

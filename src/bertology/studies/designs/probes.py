@@ -13,7 +13,7 @@ from bertology.annotated.word_labels import COUNTED, ProbedTask
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.parameters import parameter, pooling_of
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
@@ -29,7 +29,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.annotated.probe_questions import ProbeQuestions
     from bertology.annotated.states import States
@@ -111,7 +110,6 @@ class ProbingResult(Result):
                     name=f"{task}-selectivity",
                     title=f"Right answers of a probe, beyond its control task: {self.titles[task]}",
                     unit="points (% of questions)",
-                    bounds=("selectivity_low", "selectivity_high"),
                     scale=100.0,
                     middle=0.0,
                     reading="High: the probe reads it off the states and does not learn words by "
@@ -165,7 +163,6 @@ class ProbingResult(Result):
                 name=f"{task}-accuracy",
                 title=f"Right answers of a probe: {title}",
                 unit=unit,
-                bounds=("accuracy_low", "accuracy_high"),
                 scale=100.0,
                 reading=reading,
             ),
@@ -201,17 +198,25 @@ class ProbingResult(Result):
                 ),
             )
         ]
+        rows = self.tables["tasks"]
         return [
             *found,
-            Drawing(
+            drawings.dots(
                 "tasks",
-                self._tasks,
-                "For each task the share of right answers at its best layer, and the smallest "
-                "gain over the words' most frequent label, the input and shuffled weights. The "
-                "layer was picked on one half of the test sentences and scored on the other; "
-                "intervals hold for all tasks together."
+                [
+                    Dots.of_columns("right (%)", rows, "accuracy"),
+                    Dots.of_columns("gain", rows, "gain", level=0.0),
+                ],
+                rows["title"],
+                self.about,
+                title="What the best layer tells",
+                caption="For each task the share of right answers at its best layer, and the "
+                "smallest gain over the words' most frequent label, the input and shuffled "
+                "weights. The layer was picked on one half of the test sentences and scored on the "
+                "other; intervals hold for all tasks together."
                 + self._pooled()
                 + (f" Counted: {left}." if (left := self.left_out(all_counts=True)) else ""),
+                note="Gain: points over words alone, the input and shuffled weights, the smallest.",
             ),
         ]
 
@@ -222,18 +227,6 @@ class ProbingResult(Result):
         alone = str(self.facts["one_word"])
         return " Each probe learnt how much the words of a span count" + (
             f"; spans of one word leave nothing to learn ({alone})." if alone else "."
-        )
-
-    def _tasks(self) -> Figure:
-        rows = self.tables["tasks"]
-        return interval_dots(
-            [
-                Dots.of_columns("right (%)", rows, "accuracy"),
-                Dots.of_columns("gain", rows, "gain", level=0.0),
-            ],
-            list(rows["title"]),
-            title=f"What the best layer tells\n{self.about}",
-            note="Gain: points over words alone, the input and shuffled weights, the smallest.",
         )
 
 

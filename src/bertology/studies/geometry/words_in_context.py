@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from bertology.data.corpus import text_key
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import drawn, parameter, pooling_of
-from bertology.report.figures import Band, Dots, interval_dots, layer_profile
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure, Tracked
+from bertology.results.measures import Measure, Tracked, column_grid
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -28,7 +29,6 @@ from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
@@ -81,7 +81,6 @@ class WordsInContextResult(Result):
                 name=f"same-sense-{name}",
                 title=f"Pairs told right by {way}",
                 unit="% of pairs",
-                bounds=(f"{name}_low", f"{name}_high"),
                 scale=100.0,
                 reading="High: the states of a word tell whether it means the same.",
             )
@@ -104,58 +103,41 @@ class WordsInContextResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Right answers by layer beside baselines, and gains."""
+        layers, rows = self.tables["layers"], self.tables["scores"]
         return [
-            Drawing(
+            drawings.profile(
                 "layers",
-                self._layers,
-                "Pairs of texts of which it is told right whether a word means the same in both, "
-                "by layer, in per cent: by a threshold of the cosine and by a linear probe; beside "
-                "them the threshold with shuffled weights (mean of copies), on static embeddings, "
-                "and the most frequent answer. Bands are intervals over words, for each layer "
-                "alone.",
-                tuple(measure.name for measure in self.measures()),
+                self.measures(),
+                self.about,
+                title="Does a word mean the same in two texts?",
+                labels=list(KINDS.values()),
+                beside={
+                    "cosine, weights shuffled": 100
+                    * column_grid(layers[layers["layer"] >= 0], "cosine_shuffled"),
+                    "static embeddings": 100 * rows["static"].iloc[0],
+                    "most frequent answer": 100 * rows["frequent"].iloc[0],
+                },
+                caption="Pairs of texts of which it is told right whether a word means the same in "
+                "both, by layer, in per cent: by a threshold of the cosine and by a linear probe; "
+                "beside them the threshold with shuffled weights (mean of copies), on static "
+                "embeddings, and the most frequent answer. Bands are intervals over words, for "
+                "each layer alone.",
             ),
-            Drawing(
+            drawings.dots(
                 "gains",
-                self._gains,
-                "Right answers of the best layer both ways, and the gain over the best of all "
-                "baselines, in per cent of pairs. The layer was picked on one half of the words "
-                "and scored on the other; intervals are over words.",
+                [
+                    Dots.of_columns("right answers (%)", rows, "value"),
+                    Dots.of_columns("gain (points)", rows, "gain", level=0.0),
+                ],
+                [KINDS[str(kind)] for kind in rows["kind"]],
+                self.about,
+                title="What the best layer tells of pairs",
+                caption="Right answers of the best layer both ways, and the gain over the best of "
+                "all baselines, in per cent of pairs. The layer was picked on one half of the "
+                "words and scored on the other; intervals are over words.",
+                note="Gain: over the best of all that must be beaten; right of 0, it is told.",
             ),
         ]
-
-    def _layers(self) -> Figure:
-        table, scores = self.tables["layers"], self.tables["scores"]
-        rows = table[table["layer"] >= 0].sort_values("layer")
-
-        def flat(name: str, column: str) -> Band:
-            line = np.full(len(rows), 100 * float(scores[column].iloc[0]))
-            return Band(name, line, line, line)
-
-        chance = 100 * rows["cosine_shuffled"].to_numpy()
-        bands = [
-            Band(way, *(100 * rows[f"{name}{end}"].to_numpy() for end in ("", "_low", "_high")))
-            for name, way in KINDS.items()
-        ]
-        bands += [
-            Band("cosine, weights shuffled", chance, chance, chance),
-            flat("static embeddings", "static"),
-            flat("most frequent answer", "frequent"),
-        ]
-        title = f"Does a word mean the same in two texts?\n{self.about}"
-        return layer_profile(bands, title=title, label="% of pairs")
-
-    def _gains(self) -> Figure:
-        rows = self.tables["scores"]
-        return interval_dots(
-            [
-                Dots.of_columns("right answers (%)", rows, "value"),
-                Dots.of_columns("gain (points)", rows, "gain", level=0.0),
-            ],
-            [KINDS[str(kind)] for kind in rows["kind"]],
-            title=f"What the best layer tells of pairs\n{self.about}",
-            note="Gain: over the best of all that must be beaten; right of 0, it is told.",
-        )
 
 
 _FEWEST = 20  # pairs that are answered

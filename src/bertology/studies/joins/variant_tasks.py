@@ -370,9 +370,9 @@ class VariantTasksResult(Result):
         names, panels = self._names, []
         for task, rows in self._by_task(names).items():
             metric = find_metric(str(rows["metric"].dropna().iloc[0]))
-            sides = (100 * rows[column].to_numpy(float) for column in ("mean", "low", "high"))
             level = 100 * float(self.facts[f"constant_{task}"])
-            panels.append(Dots(f"{task}: {metric.in_hundred}", *sides, level=level))
+            label = f"{task}: {metric.in_hundred}"
+            panels.append(Dots.of_columns(label, rows, "mean", level=level))
         return interval_dots(
             panels,
             [self._title(name) for name in names],

@@ -106,7 +106,7 @@ class NspPositionsResult(PretrainingTrialsResult):
         table = self.tables["layers"]
         table = table[table["layer"] >= 0]
         bands = [
-            Band(str(name), *(100 * rows[c].to_numpy() for c in ("position", "low", "high")))
+            Band.of_columns(str(name), rows, "position")
             for name, rows in table.groupby("objective", sort=False)
         ]
         return band_curve(

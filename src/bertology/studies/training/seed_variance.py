@@ -400,9 +400,7 @@ class SeedVarianceResult(Result):
     def _best(self) -> Drawing:
         table = self.tables["best"]
         bands = [
-            Band(
-                label, *(100 * table[f"{c}{end}"].to_numpy(float) for end in ("", "_low", "_high"))
-            )
+            Band.of_columns(label, table, c)
             for c, label in (("picked_gain", "where it is picked"), ("gain", "on other examples"))
         ]
         draw = partial(
@@ -426,10 +424,9 @@ class SeedVarianceResult(Result):
 
     def _early(self) -> Drawing:
         table = self.tables["stopping"]
-        sides = (table[f"correlation{end}"].to_numpy(float) for end in ("", "_low", "_high"))
         draw = partial(
             band_curve,
-            [Band("rank correlation", *sides)],
+            [Band.of_columns("rank correlation", table, "correlation", scale=1.0)],
             self._shares,
             title=f"How early runs can be told\n{self.about}",
             label="rank correlation with the end",
@@ -450,9 +447,7 @@ class SeedVarianceResult(Result):
     def _stopping(self) -> Drawing:
         table = self.tables["stopping"]
         bands = [
-            Band(
-                label, *(100 * table[f"{c}{end}"].to_numpy(float) for end in ("", "_low", "_high"))
-            )
+            Band.of_columns(label, table, c)
             for c, label in (("loss", "lost to all runs"), ("gain", "gained over fewer whole runs"))
         ]
         draw = partial(

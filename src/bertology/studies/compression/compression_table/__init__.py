@@ -15,6 +15,7 @@ import numpy as np
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
+from bertology.report import drawings
 from bertology.report.figures import Costs, Dots, interval_dots, trade_offs
 from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
@@ -189,7 +190,22 @@ class CompressionTableResult(Result):
             Drawing("kept", self._draw_kept, kept),
         ]
         if np.isfinite(self.tables["losses"]["changed"].to_numpy(float)).any():
-            found.append(Drawing("flips", self._draw_flips, flips))
+            losses = self.tables["losses"]
+            rows = losses[losses["row"] != TEACHER]
+            panels = [
+                Dots.of_columns("answers that changed (%)", rows, "changed", level=0.0),
+                Dots.of_columns("more right answers (points)", rows, "net", level=0.0),
+            ]
+            found.append(
+                drawings.dots(
+                    "flips",
+                    panels,
+                    rows["row"],
+                    self.about,
+                    title="Which answers flip",
+                    caption=flips,
+                )
+            )
         return found
 
     @property
@@ -245,17 +261,6 @@ class CompressionTableResult(Result):
             title=f"What smaller models keep\n{self.about}",
             note=f"Means over {self.facts['seeds']} seeds. Times less: parameters{told}. Hollow "
             "diamonds: published, of another model and other tasks. Arrows: the interval goes on.",
-        )
-
-    def _draw_flips(self) -> Figure:
-        losses = self.tables["losses"]
-        rows = losses[losses["row"] != TEACHER]
-        panels = [
-            Dots.of_columns("answers that changed (%)", rows, "changed", level=0.0),
-            Dots.of_columns("more right answers (points)", rows, "net", level=0.0),
-        ]
-        return interval_dots(
-            panels, list(rows["row"]), title=f"Which answers flip\n{self.about}", note=""
         )
 
 

@@ -116,7 +116,6 @@ class OutlierDimensionsResult(Result):
                 name=name.replace("_", "-"),
                 title=title,
                 unit="share of the attention",
-                bounds=(f"{name}_low", f"{name}_high"),
                 reading="High: the layer's heads give much of their attention to [SEP].",
             )
 
@@ -147,7 +146,20 @@ class OutlierDimensionsResult(Result):
         if len(self.tables["dimensions"]):
             found.append(self._rows())
         if "sets" in self.tables and np.isfinite(self.tables["sets"]["loss_rise"]).any():
-            found.append(Drawing("costs", self._costs, _COSTS_CAPTION))
+            table = self.tables["sets"]
+            table = table[table["kind"] != "intact"]
+            label = "rise of the loss (nats)"
+            found.append(
+                drawings.dots(
+                    "costs",
+                    [figures.Dots.of_columns(label, table, "loss_rise", scale=1.0, level=0.0)],
+                    table["set"],
+                    self.about,
+                    title="What it costs to disable dimensions",
+                    caption=_COSTS_CAPTION,
+                    note="Lines: intervals over texts, for all sets together.",
+                )
+            )
         if "draws" in self.tables and (self.tables["draws"]["kind"] == DRAW).any():
             found.append(Drawing("related", self._related, _RELATED_CAPTION))
         if sinks := list(self._of_sink()):
@@ -183,17 +195,6 @@ class OutlierDimensionsResult(Result):
             self.about,
             title="How far the weights of outlier dimensions lie from the others",
             reading="A dark row: the same dimension is an outlier in most layers.",
-        )
-
-    def _costs(self) -> Figure:
-        table = self.tables["sets"]
-        table = table[table["kind"] != "intact"]
-        shown = [table[f"loss_rise{end}"].to_numpy(float) for end in ("", "_low", "_high")]
-        return figures.interval_dots(
-            [figures.Dots("rise of the loss (nats)", *shown, level=0.0)],
-            list(table["set"]),
-            title=f"What it costs to disable dimensions\n{self.about}",
-            note="Lines: intervals over texts, for all sets together.",
         )
 
     def _related(self) -> Figure:

@@ -212,7 +212,6 @@ class StaticEmbeddingsResult(Result):
                 name=f"{dashed(str(score))}-{method}",
                 title=f"Static vectors of the layer, {score}: {_METHODS[str(method)]}",
                 unit=self._unit,
-                bounds=("value_low", "value_high"),
                 scale=100.0,
                 reading="High: vectors of words made of this layer's states are good ones.",
             )
@@ -272,16 +271,9 @@ class StaticEmbeddingsResult(Result):
     def _vectors(self, score: str) -> Figure:
         rows = self.tables["vectors"]
         rows = rows[rows["score"] == score]
-        value = Dots.of_columns(self._unit, rows, "value")
         return interval_dots(
             [
-                Dots(
-                    value.label,
-                    value.values,
-                    value.low,
-                    value.high,
-                    bars=100 * rows["shuffled"].to_numpy(),
-                ),
+                Dots.of_columns(self._unit, rows, "value", bars="shuffled"),
                 Dots.of_columns(
                     "gain over input embeddings (points)", rows, "over_input", level=0.0
                 ),

@@ -219,13 +219,13 @@ class SuperSurvivorsResult(Result):
 
     def _draw_compared(self) -> Figure:
         table = self.tables["compared"]
-        none = np.full(len(table), np.nan)
-        means = 100 * table["super_survivors"].to_numpy(float)
-        ends = (100 * table[c].to_numpy(float) for c in ("difference", "low", "high"))
+        means, others = (100 * table[c].to_numpy(float) for c in ("super_survivors", "others"))
         return interval_dots(
             [
-                Dots("share (%)", means, none, none, bars=100 * table["others"].to_numpy(float)),
-                Dots("difference within layers (points)", *ends, level=0.0),
+                Dots("share (%)", means, bars=others),
+                Dots.of_columns(
+                    "difference within layers (points)", table, "difference", level=0.0
+                ),
             ],
             _names(table),
             title=f"Super-survivors and other heads\n{self._title}",
@@ -234,9 +234,9 @@ class SuperSurvivorsResult(Result):
 
     def _draw_associations(self) -> Figure:
         table = self.tables["associations"]
-        ends = (table[c].to_numpy(float) for c in ("rho", "low", "high"))
+        label = "Spearman's ρ with survival"
         return interval_dots(
-            [Dots("Spearman's ρ with survival", *ends, level=0.0)],
+            [Dots.of_columns(label, table, "rho", scale=1.0, level=0.0)],
             _names(table),
             title=f"What goes with survival\n{self._title}",
             note="Ranks are within layers, intervals by random orders of heads there.",

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
@@ -173,10 +171,9 @@ class FinetuningVariantsResult(ScoredRunsResult):
 
     def _draw_costs(self) -> Figure:
         table = self.tables["costs"]
-        none = np.full(len(table), math.nan)
         panels = [
-            Dots("weights trained (%)", 100 * table["share"].to_numpy(float), none, none),
-            Dots("time, plain = 1", table["time"].to_numpy(float), none, none),
+            Dots("weights trained (%)", 100 * table["share"].to_numpy(float)),
+            Dots("time, plain = 1", table["time"].to_numpy(float)),
         ]
         names = [self._title(name) for name in table["variant"]]
         note = "Times count whatever else ran on the machine."

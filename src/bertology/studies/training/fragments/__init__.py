@@ -11,6 +11,7 @@ import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import parameter
+from bertology.report import drawings
 from bertology.report.figures import Band, Dots, band_curve, interval_dots
 from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.drawing import Drawing
@@ -151,15 +152,21 @@ class FragmentsResult(Result):
                 )
             )
         if self.tables["fragments"]["per_step"].notna().any():
+            rows = self.tables["fragments"]
+            rows = rows[rows["per_step"].notna()]
             found.append(
-                Drawing(
+                drawings.dots(
                     "steps",
-                    self._draw_steps,
-                    "One row for each fragment, the last for all: how much the share of right "
-                    "answers changes with one inference step more, in points, after the largest "
-                    "lesson (without teaching where there was none), within pairs of the same "
-                    "label. Left of the dashed line: more steps are harder. Intervals hold for all "
-                    "fragments together.",
+                    [Dots.of_columns("change for each step (points)", rows, "per_step", level=0)],
+                    rows["fragment"],
+                    self.about,
+                    title="Inference steps",
+                    caption="One row for each fragment, the last for all: how much the share of "
+                    "right answers changes with one inference step more, in points, after the "
+                    "largest lesson (without teaching where there was none), within pairs of the "
+                    "same label. Left of the dashed line: more steps are harder. Intervals hold "
+                    "for all fragments together.",
+                    note="Intervals over seeds and examples, for all fragments together.",
                 )
             )
         return found
@@ -172,13 +179,11 @@ class FragmentsResult(Result):
         rows = self.tables["fragments"]
         panels = [Dots.of_columns("zero-shot (%)", rows, "zero_shot", level=self._chance)]
         if int(self.facts["amount"]):
-            score = [100 * rows[f"taught{end}"].to_numpy(float) for end in ("", "_low", "_high")]
-            words = 100 * rows["hypothesis_only"].to_numpy(float)
-            label = f"taught {self.facts['amount']} (%)"
-            panels.append(Dots(label, *score, level=self._chance, bars=words))
-            panels.append(
-                Dots.of_columns("loss of the old task (points)", rows, "old_loss", level=0)
-            )
+            label, words = f"taught {self.facts['amount']} (%)", "hypothesis_only"
+            panels += [
+                Dots.of_columns(label, rows, "taught", level=self._chance, bars=words),
+                Dots.of_columns("loss of the old task (points)", rows, "old_loss", level=0),
+            ]
         return interval_dots(
             panels,
             [str(name) for name in rows["fragment"]],
@@ -197,8 +202,7 @@ class FragmentsResult(Result):
             ("old_score", TAUGHT, "old task, new examples only"),
         ):
             rows = table[table["method"].isin([method, ""])].set_index("amount").loc[amounts]
-            sides = (100 * rows[f"{column}{end}"].to_numpy(float) for end in ("", "_low", "_high"))
-            bands.append(Band(name, *sides))
+            bands.append(Band.of_columns(name, rows, column))
         return band_curve(
             bands,
             [f"{k}" for k in amounts],
@@ -207,16 +211,6 @@ class FragmentsResult(Result):
             xlabel="examples taught",
             level=self._chance,
             note=f"Dotted: chance, {self._chance:.0f} %. Bands: intervals over seeds and examples.",
-        )
-
-    def _draw_steps(self) -> Figure:
-        rows = self.tables["fragments"]
-        rows = rows[rows["per_step"].notna()]
-        return interval_dots(
-            [Dots.of_columns("change for each step (points)", rows, "per_step", level=0)],
-            [str(name) for name in rows["fragment"]],
-            title=f"Inference steps\n{self.about}",
-            note="Intervals over seeds and examples, for all fragments together.",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
@@ -13,6 +13,7 @@ import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import parameter
+from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
@@ -161,16 +162,27 @@ class HeuristicsResult(Result):
             "Heuristics say that all pairs are entailed, so it is the accuracy on pairs that are "
             "not entailed which they break."
         )
+        rows = self.tables["methods"]
+        panels = [
+            Dots.of_columns("task (%)", rows, "task", level=100 * CHANCE),
+            Dots.of_columns("misleading pairs (%)", rows, "score", level=100 * CHANCE),
+            Dots.of_columns("not entailed (%)", rows, "not_entailed", level=100 * CHANCE),
+            Dots.of_columns("use of heuristics (points)", rows, "use", level=0),
+        ]
         return [
-            Drawing(
+            drawings.dots(
                 "methods",
-                self._draw_methods,
-                "One row for each method. From left to right: the score on the task that was "
-                "learnt, the score on pairs that mislead (in both, labels weigh the same, and any "
-                "constant answer is at the dashed line), the share of right answers on pairs that "
-                "are not entailed, and how much oftener these are taken for entailed than their "
-                f"controls, hypotheses with few words of the premise. {apart} Intervals are over "
-                "seeds, and examples or subcases.",
+                panels,
+                [title_of(str(name)) for name in rows["method"]],
+                self.about,
+                title="Shallow heuristics by method",
+                caption="One row for each method. From left to right: the score on the task that "
+                "was learnt, the score on pairs that mislead (in both, labels weigh the same, and "
+                "any constant answer is at the dashed line), the share of right answers on pairs "
+                "that are not entailed, and how much oftener these are taken for entailed than "
+                f"their controls, hypotheses with few words of the premise. {apart} Intervals are "
+                "over seeds, and examples or subcases.",
+                note="Dashed: chance, 50 %, or no use. Hollow: no interval.",
             ),
             Drawing(
                 "heuristics",
@@ -188,21 +200,6 @@ class HeuristicsResult(Result):
                 f"for all subcases together. {apart}",
             ),
         ]
-
-    def _draw_methods(self) -> Figure:
-        rows = self.tables["methods"]
-        panels = [
-            Dots.of_columns("task (%)", rows, "task", level=100 * CHANCE),
-            Dots.of_columns("misleading pairs (%)", rows, "score", level=100 * CHANCE),
-            Dots.of_columns("not entailed (%)", rows, "not_entailed", level=100 * CHANCE),
-            Dots.of_columns("use of heuristics (points)", rows, "use", level=0),
-        ]
-        return interval_dots(
-            panels,
-            [title_of(str(name)) for name in rows["method"]],
-            title=f"Shallow heuristics by method\n{self.about}",
-            note="Dashed: chance, 50 %, or no use. Hollow: no interval.",
-        )
 
     def _draw_heuristics(self) -> Figure:
         rows = self.tables["heuristics"]
@@ -227,7 +224,7 @@ class HeuristicsResult(Result):
         table = self.tables["subcases"]
         rows = table[table["method"] == VANILLA]
         words = table[table["method"] == OVERLAP]
-        sides = [100 * rows[f"accuracy{end}"].to_numpy(float) for end in ("", "_low", "_high")]
+        right = Dots.of_columns("right (%)", rows, "accuracy", level=100 * CHANCE)
         bars = 100 * words["accuracy"].to_numpy(float) if len(words) else None
         names = [
             f"{str(group).replace('_', ' ')}, {label}: {case}"
@@ -236,7 +233,7 @@ class HeuristicsResult(Result):
             )
         ]
         return interval_dots(
-            [Dots("right (%)", *sides, level=100 * CHANCE, bars=bars)],
+            [replace(right, bars=bars)],
             names,
             title=f"Subcases\n{self.about}",
             note="Dashed: chance, 50 %. Grey bars: overlap only.",
