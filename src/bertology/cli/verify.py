@@ -29,11 +29,7 @@ from bertology.parameters import parameter
 if TYPE_CHECKING:
     from bertology.reproduce.judged import JudgedClaim
     from bertology.reproduce.plan import ReproductionOptions
-    from bertology.reproduce.verify import (
-        FineTunedModel,
-        Verification,
-        VerificationPart,
-    )
+    from bertology.reproduce.verify import FineTunedModel, Verification, VerificationPart
     from bertology.run.session import Session
 
 

@@ -9,12 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from bertology.errors import (
-    BertologyError,
-    InterruptedRunError,
-    JobError,
-    ParameterError,
-)
+from bertology.errors import BertologyError, InterruptedRunError, JobError, ParameterError
 from bertology.parameters import KEEP_PARTS, size_of
 from bertology.quiet import is_verbose
 from bertology.results.measured import Measurement, PartLostError, StoredPart, measurement_key

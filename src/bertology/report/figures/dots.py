@@ -20,15 +20,7 @@ from bertology.report.figures.pieces import (
     times_axis,
     with_bounds,
 )
-from bertology.report.look import (
-    ACCENT,
-    GREY,
-    PAPER,
-    POSITIVE,
-    look,
-    new_figure,
-    new_panels,
-)
+from bertology.report.look import ACCENT, GREY, PAPER, POSITIVE, look, new_figure, new_panels
 from bertology.results.drawing import canvas
 
 if TYPE_CHECKING:

@@ -28,11 +28,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.deciding import Deciding, removed_share
 from bertology.stats.survivors import bits_at_step
-from bertology.studies.designs.task_trials import (
-    BARS,
-    TaskTrials,
-    same_training_data,
-)
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import reaching, split_part
 from bertology.studies.study import Context
 

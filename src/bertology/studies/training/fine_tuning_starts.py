@@ -17,11 +17,7 @@ from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.task_trials import (
-    BARS,
-    TaskTrials,
-    same_training_data,
-)
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, Reference, Runs, TrialsResult, split_part
 
 if TYPE_CHECKING:

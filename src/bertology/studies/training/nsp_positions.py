@@ -19,11 +19,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.studies.designs.position_scores import moved_scores
 from bertology.studies.designs.trials import Runs, split_part
-from bertology.studies.training.shared import (
-    NONE,
-    PretrainingTrials,
-    PretrainingTrialsResult,
-)
+from bertology.studies.training.shared import NONE, PretrainingTrials, PretrainingTrialsResult
 
 if TYPE_CHECKING:
     import pandas as pd

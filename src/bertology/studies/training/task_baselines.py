@@ -15,11 +15,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
-from bertology.studies.designs.task_trials import (
-    BARS,
-    TaskTrials,
-    same_training_data,
-)
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, split_part
 
 if TYPE_CHECKING:

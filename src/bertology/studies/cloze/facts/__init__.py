@@ -26,9 +26,7 @@ from bertology.studies.cloze.facts.asked import (
     named_in_entity,
     relation_of,
 )
-from bertology.studies.cloze.facts.asked import (
-    Facts as FactStudy,
-)
+from bertology.studies.cloze.facts.asked import Facts as FactStudy
 from bertology.studies.designs.parts import in_order
 from bertology.studies.study import Context, Needs
 
