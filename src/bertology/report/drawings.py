@@ -246,6 +246,33 @@ def dots(
     return Drawing(name, draw, caption)
 
 
+def curve(
+    name: str,
+    bands: Sequence[figures.Band],
+    places: Sequence[str] | None,
+    about: str,
+    *,
+    title: str,
+    label: str,
+    xlabel: str,
+    caption: str,
+    level: float | None = None,
+    note: str = "",
+) -> Drawing:
+    """Lines with bands over other things than layers; see `figures.band_curve`."""
+    draw = partial(
+        figures.band_curve,
+        bands,
+        places,
+        title=f"{title}\n{about}",
+        label=label,
+        xlabel=xlabel,
+        level=level,
+        note=note,
+    )
+    return Drawing(name, draw, caption)
+
+
 def type_grid(
     kinds: Measure, shares: Measure, about: str, *, name: str = "", caption: str = ""
 ) -> Drawing:

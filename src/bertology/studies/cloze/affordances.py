@@ -14,7 +14,7 @@ from bertology.errors import DataError
 from bertology.metrics import METRICS
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import of_row, percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import torch
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from bertology.data.corpus import Corpus, Example
@@ -282,16 +281,7 @@ class AffordancesResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Shares by relation, and by layer."""
-        found = [
-            Drawing(
-                "relations",
-                self._draw_relations,
-                "One panel for each relation, one row for each way of asking: the per cent of "
-                "checkerboards (two things, each with one of two attributes) that are told right. "
-                "Whatever things or attributes have alone gives 50. Intervals hold for all rows of "
-                "a panel together.",
-            )
-        ]
+        found = [self._draw_relations()]
         if shown := [m for m in self.measures() if m.name.startswith("probe-")]:
             found.append(
                 drawings.profile(
@@ -306,17 +296,23 @@ class AffordancesResult(Result):
             )
         return found
 
-    def _draw_relations(self) -> Figure:
+    def _draw_relations(self) -> Drawing:
         rows = self.tables["relations"]
         ways = list(dict.fromkeys(rows["way"]))
         panels = []
         for relation, some in rows.groupby("relation", sort=False):
             ordered = some.set_index("way").loc[ways].reset_index()
             panels.append(Dots.of_columns(f"{relation} (%)", ordered, "share", level=50))
-        return interval_dots(
+        return drawings.dots(
+            "relations",
             panels,
             ways,
-            title=f"Which thing goes with which attribute\n{self.about}",
+            self.about,
+            title="Which thing goes with which attribute",
+            caption="One panel for each relation, one row for each way of asking: the per cent of "
+            "checkerboards (two things, each with one of two attributes) that are told right. "
+            "Whatever things or attributes have alone gives 50. Intervals hold for all rows of "
+            "a panel together.",
             note="Dashed: chance, 50 %. Intervals hold for all rows of a panel together.",
         )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -31,7 +31,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
     from bertology.data.corpus import Corpus, Example
@@ -254,18 +253,10 @@ class DiagnosticsResult(Result):
                 )
             )
         if len(self.tables["accuracy"]):
-            found.append(
-                Drawing(
-                    "accuracy",
-                    self._draw_accuracy,
-                    "The per cent of contexts whose expected word is among the first guesses of "
-                    "the whole vocabulary, by how many guesses are looked at. Diamonds: the mean "
-                    "share of people who gave that word, where the corpus tells it.",
-                )
-            )
+            found.append(self._draw_accuracy())
         return [*found, *read_by_a_lens(self, _LINES, "Completions")]
 
-    def _draw_accuracy(self) -> Figure:
+    def _draw_accuracy(self) -> Drawing:
         rows = self.tables["accuracy"]
         sizes = sorted(rows["k"].unique())
         names = [_named(r.group, r.condition) for r in rows[rows["k"] == sizes[0]].itertuples()]
@@ -273,10 +264,15 @@ class DiagnosticsResult(Result):
         for k in sizes:
             label = "first guess (%)" if k == 1 else f"first {k} guesses (%)"
             panels.append(Dots.of_columns(label, rows[rows["k"] == k], "share", hollow="human"))
-        return interval_dots(
+        return drawings.dots(
+            "accuracy",
             panels,
             names,
-            title=f"Expected words among the first guesses\n{self.about}",
+            self.about,
+            title="Expected words among the first guesses",
+            caption="The per cent of contexts whose expected word is among the first guesses of "
+            "the whole vocabulary, by how many guesses are looked at. Diamonds: the mean "
+            "share of people who gave that word, where the corpus tells it.",
             note="Diamonds: mean share of people who gave the word. Intervals hold for all rows.",
         )
 

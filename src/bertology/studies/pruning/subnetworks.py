@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import InterruptedRunError
 from bertology.metrics import judged_metric
-from bertology.parameters import parameter
+from bertology.parameters import check_some_of, parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -149,11 +149,8 @@ class Subnetworks(Prunings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, known in (("prunings", PRUNINGS), ("baselines", _SIMPLE)):
-            given = getattr(self, name)
-            if set(given) - set(known) or len(set(given)) < len(given):
-                must = f"be some of {', '.join(known)}, none twice"
-                raise ParameterError(name, "Subnetworks", must, list(given))
+        check_some_of(self, "prunings", PRUNINGS, least=0)
+        check_some_of(self, "baselines", _SIMPLE, least=0)
 
     @property
     def variants(self) -> Sequence[str]:

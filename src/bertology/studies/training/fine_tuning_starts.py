@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from bertology.errors import ParameterError
 from bertology.metrics import find_metric, judged_metric
-from bertology.parameters import parameter
+from bertology.parameters import check_some_of, parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
@@ -172,10 +171,7 @@ class FineTuningStarts(TaskTrials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.starts if name not in COMPARED_STARTS]
-        if odd or not self.starts or len(set(self.starts)) < len(self.starts):
-            must = f"be some of {', '.join(COMPARED_STARTS)}, none twice"
-            raise ParameterError("starts", "FineTuningStarts", must, list(self.starts))
+        check_some_of(self, "starts", COMPARED_STARTS)
 
     @property
     def variants(self) -> Sequence[str]:

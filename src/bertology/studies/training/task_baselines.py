@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from bertology.errors import ParameterError
 from bertology.metrics import judged_metric
-from bertology.parameters import parameter
+from bertology.parameters import check_some_of, parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -129,10 +128,7 @@ class TaskBaselines(TaskTrials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.methods if name not in METHODS]
-        if odd or not self.methods or len(set(self.methods)) < len(self.methods):
-            must = f"be some of {', '.join(METHODS)}, none twice"
-            raise ParameterError("methods", "TaskBaselines", must, list(self.methods))
+        check_some_of(self, "methods", METHODS)
 
     @property
     def variants(self) -> Sequence[str]:

@@ -16,7 +16,7 @@ from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Costs, Dots, interval_dots, trade_offs
+from bertology.report.figures import Costs, Dots, trade_offs
 from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance, short_model
@@ -172,14 +172,6 @@ class CompressionTableResult(Result):
             "the same shape without a teacher, and small pre-trained ones. Numbers that have no "
             "room are left out."
         )
-        kept = (
-            "What each model keeps of the teacher's score, and of what that has above a constant "
-            "answer, over seeds and examples (without ends where it is not surely above); how many "
-            "times less it is: parameters, bytes where numbers have fewer bits, parameters that "
-            "are not zero where they are zeroed, as claims count them. Hollow diamonds are figures "
-            "of the papers (Table 1 of the Primer), of another model and other tasks; ranges such "
-            "as 94-100 have none."
-        )
         flips = (
             "The share of examples that a model answers otherwise than the teacher, and how many "
             "more are right than before less those that are wrong now, in points; over seeds and "
@@ -187,7 +179,7 @@ class CompressionTableResult(Result):
         )
         found = [
             Drawing("pareto", self._draw_pareto, pareto),
-            Drawing("kept", self._draw_kept, kept),
+            self._draw_kept(),
         ]
         if np.isfinite(self.tables["losses"]["changed"].to_numpy(float)).any():
             losses = self.tables["losses"]
@@ -235,7 +227,7 @@ class CompressionTableResult(Result):
             note=note,
         )
 
-    def _draw_kept(self) -> Figure:
+    def _draw_kept(self) -> Drawing:
         table, losses = self.table(), self.tables["losses"]
         published = table["published_kept"].map(_first_number).to_numpy(float)
         sizes = table["published_smaller"].map(_first_number).to_numpy(float)
@@ -255,10 +247,18 @@ class CompressionTableResult(Result):
             if column in counted
         }
         told = "".join(f"; {what} of {names}" for what, names in own.items())
-        return interval_dots(
+        return drawings.dots(
+            "kept",
             panels,
-            list(table["row"]),
-            title=f"What smaller models keep\n{self.about}",
+            table["row"],
+            self.about,
+            title="What smaller models keep",
+            caption="What each model keeps of the teacher's score, and of what that has above a "
+            "constant answer, over seeds and examples (without ends where it is not surely above); "
+            "how many times less it is: parameters, bytes where numbers have fewer bits, "
+            "parameters that are not zero where they are zeroed, as claims count them. Hollow "
+            "diamonds are figures of the papers (Table 1 of the Primer), of another model and "
+            "other tasks; ranges such as 94-100 have none.",
             note=f"Means over {self.facts['seeds']} seeds. Times less: parameters{told}. Hollow "
             "diamonds: published, of another model and other tasks. Arrows: the interval goes on.",
         )

@@ -34,7 +34,6 @@ from bertology.studies.study import TASK, Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -161,7 +160,7 @@ class OutlierDimensionsResult(Result):
                 )
             )
         if "draws" in self.tables and (self.tables["draws"]["kind"] == DRAW).any():
-            found.append(Drawing("related", self._related, _RELATED_CAPTION))
+            found.append(self._related())
         if sinks := list(self._of_sink()):
             found.append(
                 drawings.profile(
@@ -197,7 +196,7 @@ class OutlierDimensionsResult(Result):
             reading="A dark row: the same dimension is an outlier in most layers.",
         )
 
-    def _related(self) -> Figure:
+    def _related(self) -> Drawing:
         """Frequency and the sink: the outliers against the range of the draws."""
         table, draws = self.tables["sets"], self.tables["draws"]
         own, random = table[table["set"] == "outliers"], draws[draws["kind"] == DRAW]
@@ -213,10 +212,13 @@ class OutlierDimensionsResult(Result):
                 bounds[:, 0] = estimate.low, estimate.high
             panels.append(figures.Dots(label, values, *bounds, level=0.0))
         names = ["outliers", *(f"random, {n} of {len(random)}" for n in _RANGE)]
-        return figures.interval_dots(
+        return drawings.dots(
+            "related",
             panels,
             names,
-            title=f"Outliers, frequency and the attention sink\n{self.about}",
+            self.about,
+            title="Outliers, frequency and the attention sink",
+            caption=_RELATED_CAPTION,
             note="Lines: intervals over texts; what has none is hollow.",
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bertology.annotated.numbers import FAR, NEAR, PIECES
 from bertology.report import drawings
-from bertology.report.figures import Decodings, Dots, decoded_values, interval_dots
+from bertology.report.figures import Decodings, Dots, decoded_values
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
@@ -258,18 +258,10 @@ class NumeracyResult(Result):
                 )
             )
         if "tuned" in self.tables:
-            found.append(
-                Drawing(
-                    "tuned",
-                    self._tuned,
-                    "The same of models that were fine-tuned as a whole, one for each group and "
-                    "seed: the per cent decoded right within the range and beyond it. Diamonds "
-                    "are what probes of the frozen model get.",
-                )
-            )
+            found.append(self._tuned())
         return found
 
-    def _tuned(self) -> Figure:
+    def _tuned(self) -> Drawing:
         rows = self.tables["tuned"]
         frozen = self.tables["groups"].set_index(["writing", "group"])
         beside = frozen.loc[list(rows[["writing", "group"]].itertuples(index=False, name=None))]
@@ -277,10 +269,15 @@ class NumeracyResult(Result):
         for role, label in (("near", "within the range (%)"), ("far", "larger numbers (%)")):
             own = Dots.of_columns(label, rows, role)
             panels.append(replace(own, hollow=100 * beside[role].to_numpy()))
-        return interval_dots(
+        return drawings.dots(
+            "tuned",
             panels,
             [_called(str(r.writing), str(r.group)) for r in rows.itertuples()],
-            title=f"Numbers that fine-tuned models decode\n{self.about}",
+            self.about,
+            title="Numbers that fine-tuned models decode",
+            caption="The same of models that were fine-tuned as a whole, one for each group and "
+            "seed: the per cent decoded right within the range and beyond it. Diamonds "
+            "are what probes of the frozen model get.",
             note="Diamonds: probes of the frozen model. Intervals are over numbers and seeds.",
         )
 

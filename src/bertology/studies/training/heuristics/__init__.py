@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
-from bertology.parameters import parameter
+from bertology.parameters import check_some_of, parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, percent, points
@@ -184,13 +184,7 @@ class HeuristicsResult(Result):
                 "over seeds, and examples or subcases.",
                 note="Dashed: chance, 50 %, or no use. Hollow: no interval.",
             ),
-            Drawing(
-                "heuristics",
-                self._draw_heuristics,
-                "One row for each heuristic and method: right answers on pairs that are entailed, "
-                "on pairs that are not, and how far the heuristic is used. Right of the dashed "
-                "line at 0 it is. Intervals hold for all heuristics of a method together.",
-            ),
+            self._draw_heuristics(),
             Drawing(
                 "subcases",
                 self._draw_subcases,
@@ -201,7 +195,7 @@ class HeuristicsResult(Result):
             ),
         ]
 
-    def _draw_heuristics(self) -> Figure:
+    def _draw_heuristics(self) -> Drawing:
         rows = self.tables["heuristics"]
         rows = rows[rows["method"].isin([VANILLA, *COMPARED])]
         panels = [
@@ -213,10 +207,15 @@ class HeuristicsResult(Result):
             f"{str(group).replace('_', ' ')}: {title_of(str(method))}"
             for group, method in zip(rows["heuristic"], rows["method"], strict=True)
         ]
-        return interval_dots(
+        return drawings.dots(
+            "heuristics",
             panels,
             names,
-            title=f"Use of heuristics\n{self.about}",
+            self.about,
+            title="Use of heuristics",
+            caption="One row for each heuristic and method: right answers on pairs that are "
+            "entailed, on pairs that are not, and how far the heuristic is used. Right of the "
+            "dashed line at 0 it is. Intervals hold for all heuristics of a method together.",
             note="Dashed: chance, 50 %, or no use. Intervals for all heuristics together.",
         )
 
@@ -476,19 +475,12 @@ class Heuristics(Trials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.methods if name not in METHODS]
-        if odd or len(set(self.methods)) < len(self.methods):
-            must = f"be some of {', '.join(METHODS)}, none twice"
-            raise ParameterError("methods", "Heuristics", must, list(self.methods))
+        check_some_of(self, "methods", METHODS, least=0)
         known = switches_of(self.nli)
-        odd = [name for name in self.taught if name not in (*known, ALL)]
-        if odd or len(set(self.taught)) < len(self.taught) or (self.taught and not known):
-            must = (
-                f"be some of {', '.join((*known, ALL))}, none twice"
-                if known
-                else "be left out where the grammar does not make the training data (--nli)"
-            )
+        if self.taught and not known:
+            must = "be left out where the grammar does not make the training data (--nli)"
             raise ParameterError("taught", "Heuristics", must, list(self.taught))
+        check_some_of(self, "taught", (*known, ALL), least=0)
 
     @property
     def variants(self) -> Sequence[str]:
