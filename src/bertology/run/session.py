@@ -274,6 +274,7 @@ class Session:
         from bertology.results.provenance import Provenance
 
         parameters, shown = study.parameters, None
+        given: Any = corpus  # a study of weights alone has none
         if corpus is not None:
             shown = {
                 "name": corpus.name,
@@ -293,7 +294,7 @@ class Session:
             model=model,
             corpus=shown,
             others=others,
-            ingredients=study.measuring().ingredients(corpus),
+            ingredients=study.measuring().ingredients(given),
             seed=parameters.get("seed"),
             command=self.command,
         )

@@ -275,10 +275,10 @@ class CoreferenceHeads(Tagged):
         128, "Tokens that are read at once; documents are cut at ends of sentences.", minimum=16
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse pairs of texts, and tokenizers that do not say which pieces make a word."""
         super().check(encoder, corpus)
-        if corpus is not None and Field.TEXT_B in corpus.fields:
+        if Field.TEXT_B in corpus.fields:
             raise CapabilityError(
                 f"The corpus {corpus.name!r} has pairs of texts.",
                 hint="Mentions of one text are compared; give single texts.",

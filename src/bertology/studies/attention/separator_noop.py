@@ -203,7 +203,7 @@ class SeparatorNoop(Resampled):
     examples: int = drawn(200)
     hidden: float = parameter(0.15, "Share of words that are masked.", minimum=0.01, maximum=0.5)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse tokenizers without a mask or a separator."""
         from bertology.data.words.classes import Specials
 

@@ -365,11 +365,9 @@ class Affordances(ClozeStudy):
         at_least_option="limit",
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse what has too few things, or other labels than yes and no."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         for example in corpus.examples:
             if example.label not in (0, 1):
                 raise DataError(

@@ -320,7 +320,7 @@ class Diagnostics(ClozeStudy):
         concludes=True,
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse numbers of guesses that there cannot be."""
         super().check(encoder, corpus)
         most = int(encoder.config.vocab_size)

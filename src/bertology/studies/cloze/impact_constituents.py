@@ -156,10 +156,10 @@ class ImpactConstituents(Resampled):
             )
         return super().shown(replace(corpus, examples=short))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse corpora that know nothing of phrases, and tokenizers without offsets."""
         super().check(encoder, corpus)
-        if corpus is not None and not {"constituents", "heads"} & {str(f) for f in corpus.fields}:
+        if not {"constituents", "heads"} & {str(f) for f in corpus.fields}:
             raise CapabilityError(
                 f"{corpus.name!r} has neither constituents nor dependencies.",
                 hint="Give trees in brackets (.mrg), a treebank such as ud-ewt, or the grammar.",

@@ -369,11 +369,9 @@ class MalformedInput(Tagged):
             must = f"be some of {', '.join(KINDS)}"
             raise ParameterError("kinds", "MalformedInput", must, list(self.kinds))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse models that answer nothing, and corpora without a right answer."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         if encoder.head == "classification":
             if corpus.task is None or corpus.task.kind != "classification":
                 raise CapabilityError(
@@ -396,9 +394,9 @@ class MalformedInput(Tagged):
                 hint="Give more texts, or a model with a larger vocabulary.",
             )
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The tagger, and what a bag of words learns from."""
-        train = None if corpus is None else self._train(corpus)
+        train = self._train(corpus)
         return super().ingredients(corpus) | (
             {} if train is None else {"training_data": train.fingerprint}
         )

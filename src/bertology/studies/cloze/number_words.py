@@ -127,11 +127,9 @@ class NumberWords(ClozeStudy):
     result_type: ClassVar[type[Result]] = NumberWordsResult
     fills_gpu: ClassVar[bool] = True
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All sentences must have the same candidates, the answer among them."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         first = tuple(corpus[0].get("candidates"))
         for example in corpus:
             if tuple(example.get("candidates")) != first:

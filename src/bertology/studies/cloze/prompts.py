@@ -233,10 +233,10 @@ class Prompts(Facts):
         kept = sorted(filter(is_plain, drawn), key=relation_of)
         return replace(drawn, examples=kept, origin={}, drawn_from=len(corpus))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse corpora in which there is nothing to choose."""
         super().check(encoder, corpus)
-        if corpus is not None and all(len(e.get("wordings")) < 2 for e in corpus):
+        if all(len(e.get("wordings")) < 2 for e in corpus):
             raise DataError(
                 f"No relation of {corpus.name!r} has two wordings to choose from.",
                 hint="Give templates with several for each relation, or use the study facts.",

@@ -126,12 +126,11 @@ class Answers(Blocks):
         # Models differ in the order of the three: only names can tell which is which.
         return replace(corpus.task, labels=THREE_WAY, ordered=False)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Answers must be classes or numbers."""
         from bertology.train.encoded import task_of
 
         super().check(encoder, corpus)
-        assert corpus is not None
         task_of(corpus)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:

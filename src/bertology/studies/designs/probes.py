@@ -297,25 +297,24 @@ class Probing(Resampled):
         """
         return {}
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse tasks that are not known or not annotated."""
         super().check(encoder, corpus)
         for task in self.tasks:
             if task not in self.offers:
                 raise UnknownNameError("task", task, list(self.offers))
-        if corpus is not None:
-            if not self.asked(corpus):
-                wanted = sorted(set().union(*(t.fields for t in self.offers.values())) - {"words"})
+        if not self.asked(corpus):
+            wanted = sorted(set().union(*(t.fields for t in self.offers.values())) - {"words"})
+            raise CapabilityError(
+                f"{corpus.name!r} annotates nothing that probes could be asked.",
+                hint=f"Give a corpus with one of {', '.join(wanted)}, such as ud-ewt.",
+            )
+        for task in self.tasks:
+            if missing := sorted(self.offers[task].fields - set(map(str, corpus.fields))):
                 raise CapabilityError(
-                    f"{corpus.name!r} annotates nothing that probes could be asked.",
-                    hint=f"Give a corpus with one of {', '.join(wanted)}, such as ud-ewt.",
+                    f"The task {task!r} needs {', '.join(missing)}, which {corpus.name!r} does "
+                    "not have."
                 )
-            for task in self.tasks:
-                if missing := sorted(self.offers[task].fields - set(map(str, corpus.fields))):
-                    raise CapabilityError(
-                        f"The task {task!r} needs {', '.join(missing)}, which {corpus.name!r} does "
-                        "not have."
-                    )
 
     def asked(self, corpus: Corpus) -> list[ProbedTask]:
         """The tasks given, or all that the corpus annotates."""

@@ -321,7 +321,7 @@ class SentencePosition(Resampled):
         10, "Occurrences of each in first and in second sentences, at most.", minimum=3
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """A model that only looks back sees another text where the order changes."""
         if encoder.family.causal:
             raise CapabilityError(
@@ -329,7 +329,7 @@ class SentencePosition(Resampled):
                 "comes second is another text to them.",
                 hint="Give an encoder: bertology families",
             )
-        if corpus is not None and len(corpus) < _FEWEST:
+        if len(corpus) < _FEWEST:
             raise DataError(
                 f"Sentences are moved beside others: {_FEWEST} or more are needed. "
                 f"{corpus.name!r} has {len(corpus)}.",

@@ -379,7 +379,7 @@ class VectorRepairs(ShuffledCopies, Resampled):
         5000, "Draw so many examples at most of these other corpora.", minimum=1
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse unknown repairs, and what cannot be averaged over contexts."""
         super().check(encoder, corpus)
         for name in self.repairs:
@@ -387,8 +387,6 @@ class VectorRepairs(ShuffledCopies, Resampled):
                 raise UnknownNameError("repair", name, REPAIRS)
         if self.repairs and set(self.repairs) == {_NONE}:
             raise ParameterError("repairs", "vector-repairs", "hold a repair", self.repairs)
-        if corpus is None:
-            return
         check_judged(self.shown(corpus).labels, corpus.name)
         if self.contexts and ("targets" in corpus.fields or _phrases(corpus)):
             raise CapabilityError(
@@ -407,11 +405,11 @@ class VectorRepairs(ShuffledCopies, Resampled):
 
         return [one.text for one in scored_pairs(self.shown(corpus)).compared]
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other corpora."""
         found = {}
         for name, split in (("learn_from", self.learn_split), ("contexts", self.contexts_split)):
-            if getattr(self, name) and corpus is not None:
+            if getattr(self, name):
                 found[name] = self._other(corpus, getattr(self, name), split).fingerprint
         return found
 

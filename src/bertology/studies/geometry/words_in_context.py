@@ -183,22 +183,21 @@ class WordsInContext(ShuffledCopies):
     folds: int = parameter(5, "Folds of the words.", minimum=3)
     pooling: str = pooling_of("a word")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse labels other than two classes."""
         super().check(encoder, corpus)
-        if corpus is not None:
-            task = corpus.task
-            if task is None or task.kind != "classification" or len(task.labels) != 2:
-                raise CapabilityError(
-                    f"{corpus.name!r} does not say of pairs whether a word means the same.",
-                    hint="Two labels are needed, false and true, as in grammar-sense-pairs.",
-                )
-            if self.train_split:
-                self.taught(corpus)
+        task = corpus.task
+        if task is None or task.kind != "classification" or len(task.labels) != 2:
+            raise CapabilityError(
+                f"{corpus.name!r} does not say of pairs whether a word means the same.",
+                hint="Two labels are needed, false and true, as in grammar-sense-pairs.",
+            )
+        if self.train_split:
+            self.taught(corpus)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The pairs that are learnt from, if they are others."""
-        if corpus is None or not self.train_split:
+        if not self.train_split:
             return {}
         return {"training_data": self.taught(corpus).fingerprint}
 

@@ -308,10 +308,10 @@ class LinearOrder(ShuffledCopies, Resampled):
 
     pooling: str = pooling_of("a word")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse tokenizers that do not say where words are, and pairs of texts."""
         super().check(encoder, corpus)
-        if corpus is not None and "text_b" in corpus.fields:
+        if "text_b" in corpus.fields:
             raise CapabilityError(
                 f"{corpus.name!r} has pairs of texts. Word order is asked of single sentences.",
                 hint="Give a corpus with trees, such as grammar-order or ud-ewt.",

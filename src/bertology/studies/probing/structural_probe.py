@@ -284,7 +284,7 @@ class StructuralProbe(Resampled):
     pooling: str = pooling_of("a word")
     keep: int = parameter(1, "Keep the trees of so many sentences, to show.", minimum=0, maximum=20)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse ranks below one, and tokenizers that do not say which pieces make a word."""
         super().check(encoder, corpus)
         if not self.ranks or min(self.ranks) < 1:

@@ -154,10 +154,9 @@ class Prunings(TaskTrials):
         """How it is pruned."""
         raise NotImplementedError
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """There must be enough to learn from and to decide by."""
         super().check(encoder, corpus)
-        assert corpus is not None
         self.job(encoder, corpus, seed=0)
 
     def job(

@@ -164,7 +164,7 @@ class Subnetworks(Prunings):
 
         return Magnitude()
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, and the contents of the file of vectors."""
         from bertology.data.static_vectors import fingerprint_of
 

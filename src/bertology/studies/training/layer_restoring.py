@@ -349,7 +349,7 @@ class LayerRestoring(TaskTrials):
         """One; runs differ in their seed only."""
         return ["fine-tuned"]
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Layers must have weights of their own, and there must be no others."""
         from bertology.model.weight_depths import weight_depths
 

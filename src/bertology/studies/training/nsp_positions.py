@@ -157,14 +157,13 @@ class NspPositions(PretrainingTrials):
             must = f"be a multiple of heads ({self.heads})"
             raise ParameterError("hidden", "NspPositions", must, self.hidden)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Also sentences that can be moved, which would else be missed after training."""
         from bertology.annotated import moved_sentences as moved
 
         super().check(encoder, corpus)
-        if corpus is not None:
-            text = self.moved_text(corpus)
-            moved.drawn_sentences(encoder, text, moved.FEWEST, seed=0, length=self.length)
+        text = self.moved_text(corpus)
+        moved.drawn_sentences(encoder, text, moved.FEWEST, seed=0, length=self.length)
 
     @property
     def variants(self) -> Sequence[str]:

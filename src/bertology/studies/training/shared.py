@@ -148,7 +148,7 @@ class PretrainingTrials(Trials):
     finetune_epochs: int = parameter(3, "Epochs of fine-tuning.", minimum=1)
     finetune_rate: float = parameter(3e-4, "Learning rate of fine-tuning.", minimum=1e-9)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """The vocabulary must do, and the corpora to judge by must be there."""
         from bertology.data.corpus import Field
         from bertology.data.loading import load_corpus

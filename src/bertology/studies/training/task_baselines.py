@@ -140,7 +140,7 @@ class TaskBaselines(TaskTrials):
         named = super().parts(shape, corpus)
         return [p for p in named if split_part(p)[1] == 0 or split_part(p)[0] not in SEEDLESS]
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, and the contents of the file of vectors."""
         from bertology.data.static_vectors import fingerprint_of
 

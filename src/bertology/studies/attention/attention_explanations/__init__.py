@@ -236,15 +236,13 @@ class AttentionExplanations(Resampled):
     train: str = parameter("", "Other data to train it on; if not given, those of the corpus.")
     train_split: str = parameter("train", "The split to train it on.")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse what is no classifier, labels that it does not know, and lacking texts."""
         from bertology.model.attributions.answering import Eraser, check_classifier
 
         super().check(encoder, corpus)
         check_classifier(encoder)
         Eraser(encoder, self.erase)
-        if corpus is None:
-            return
         if corpus.task is not None and corpus.task.kind != "classification":
             raise CapabilityError(
                 f"{corpus.task.name!r} is a {corpus.task.kind} task; answers are explained where "
@@ -256,9 +254,9 @@ class AttentionExplanations(Resampled):
         if self.adversary:
             self._job(encoder, corpus)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The texts that an adversary is trained on."""
-        if not self.adversary or corpus is None:
+        if not self.adversary:
             return {}
         return {"training_data": self._train(corpus).fingerprint}
 

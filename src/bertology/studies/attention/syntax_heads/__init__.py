@@ -416,13 +416,11 @@ class SyntaxHeads(FollowedLinks):
         (), "Relations such as obj or verb-subject; by default all dependencies of the corpus."
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse relations and annotation that the corpus does not have."""
         from bertology.annotated.tagged_batches import added_fields
 
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         for relation in self.relations:
             check_relation(relation, corpus, added=added_fields(corpus, self.tagger))
         if not self.relations and not (

@@ -352,11 +352,9 @@ class NpiLicensing(Resampled):
         at_least_option="limit",
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse sentences of which not everything is told, and environments without a paradigm."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         known = Paradigms.of(self.shown(corpus))
         if len(np.unique(known.label)) < 2:
             raise DataError(f"All sentences of {corpus.name!r} have the same label.")

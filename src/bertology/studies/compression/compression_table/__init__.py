@@ -486,7 +486,7 @@ class CompressionTable(TaskTrials):
         named = [f"{name}-seed-{k}" for k in range(self.seeds) for name in self.rows(shape, corpus)]
         return named if self.times == (_NONE,) else [*named, TIMINGS]
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Methods must be known, and fit together and the model; and other models the task."""
         from bertology.model.encoder import Encoder
         from bertology.train.compress import read_methods
@@ -494,7 +494,6 @@ class CompressionTable(TaskTrials):
         from bertology.train.starts import begin, find_start
 
         super().check(encoder, corpus)
-        assert corpus is not None
         if self.times == ("gpu",) and encoder.device.type != "cuda":
             must = f"have cpu or be {_NONE}, since the model is not on a GPU"
             raise ParameterError("times", "CompressionTable", must, list(self.times))
@@ -504,7 +503,7 @@ class CompressionTable(TaskTrials):
             elif row.kind != TEACHER:
                 read_methods(row.methods)[0].check_fit(encoder)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, the small models, and files that methods name."""
         from bertology.model.encoder import Encoder
 

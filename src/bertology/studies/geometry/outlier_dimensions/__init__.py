@@ -347,7 +347,7 @@ class OutlierDimensions(Resampled):
     )
     hidden: float = parameter(0.15, "Share of words that are masked.", minimum=0.01, maximum=0.5)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """The family must have a last operation with a weight for each dimension; texts for two."""
         from bertology.model.outliers import weight_outliers
 
@@ -358,7 +358,7 @@ class OutlierDimensions(Resampled):
                 "there is no weight for each dimension that could be an outlier.",
                 hint="See what each family supports with: bertology families",
             )
-        if corpus is not None and len(corpus) < 4:
+        if len(corpus) < 4:
             raise DataError(
                 f"Half of the texts find outliers and the other half is measured on: four or more "
                 f"are needed. {corpus.name!r} has {len(corpus)}.",

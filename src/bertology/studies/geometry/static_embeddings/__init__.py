@@ -341,25 +341,23 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
         5000, "The most frequent words of the contexts, as answers to analogies.", minimum=0
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse corpora that ask nothing of single words, and files that are not there."""
         from bertology.data.static_vectors import fingerprint_of
 
         super().check(encoder, corpus)
         for name in self.vectors:
             fingerprint_of(name)
-        if corpus is not None:
-            asked = asked_words(corpus)
-            if len(asked[0]) == 2:
-                check_judged(self.shown(corpus).labels, corpus.name)
+        asked = asked_words(corpus)
+        if len(asked[0]) == 2:
+            check_judged(self.shown(corpus).labels, corpus.name)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The contexts, and the files."""
         from bertology.data.static_vectors import fingerprint_of
 
         found = {f"vectors-{at}": fingerprint_of(name) for at, name in enumerate(self.vectors)}
-        if corpus is not None:
-            found["contexts"] = self._contexts(corpus).fingerprint
+        found["contexts"] = self._contexts(corpus).fingerprint
         return found
 
     def _contexts(self, corpus: Corpus) -> Corpus:

@@ -332,7 +332,7 @@ class WordSenses(ShuffledCopies, Resampled):
         (), "Layers to draw, -1 for the input; if not given: the input, the middle one, the last."
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse numbers below one, methods that are not there, and unknown layers."""
         from bertology.annotated.sense_planes import METHODS, available_methods
 
@@ -347,12 +347,12 @@ class WordSenses(ShuffledCopies, Resampled):
             if not -1 <= layer < encoder.shape.layers:
                 must = f"be from -1 to {encoder.shape.layers - 1}"
                 raise ParameterError("drawn_layers", "word-senses", must, layer)
-        if corpus is not None and self.train_split:
+        if self.train_split:
             self.taught(corpus)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The texts that neighbours come from, if they are others."""
-        if corpus is None or not self.train_split:
+        if not self.train_split:
             return {}
         return {"training_data": self.taught(corpus).fingerprint}
 

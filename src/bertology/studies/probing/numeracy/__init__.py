@@ -115,19 +115,18 @@ class Numeracy(Sampled):
         """All examples, checked."""
         return Numbers.of(self.splits(corpus))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse what does not ask about numbers, or whose numbers are learnt from as well."""
         super().check(encoder, corpus)
-        if corpus is not None and not self._groups(self.numbers(corpus), PIECES):
+        if not self._groups(self.numbers(corpus), PIECES):
             raise DataError(
                 f"No group of {corpus.name!r} has {self.fewest_numbers} numbers both within the "
                 "range and beyond it.",
                 hint="Give more of them, with a larger --limit.",
             )
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other splits."""
-        assert corpus is not None
         splits = self.splits(corpus)
         return {f"{role}_data": splits[role].fingerprint for role in (TRAIN, DEV, FAR)}
 

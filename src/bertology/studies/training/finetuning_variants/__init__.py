@@ -265,10 +265,9 @@ class FinetuningVariants(TaskTrials):
         found = {PLAIN: VARIANTS[PLAIN], **chosen_variants(self.ways)}
         return found | ({INTERMEDIATE: VARIANTS[INTERMEDIATE]} if self.intermediate else {})
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All variants must fit the model."""
         super().check(encoder, corpus)
-        assert corpus is not None
         jobs = dict[str, str]()
         for name in self.variants:
             run = self._run(encoder, corpus, name, 0)
@@ -277,11 +276,10 @@ class FinetuningVariants(TaskTrials):
                 must = f"be of different settings: {same!r} and {name!r} are the same"
                 raise ParameterError("ways", "FinetuningVariants", must, list(self.ways))
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, and what else ways read, such as another task."""
         from bertology.train.ways import read_way
 
-        assert corpus is not None
         known = super().ingredients(corpus)
         for name in self.variants:
             for text in self._filled(name, 1).ways:

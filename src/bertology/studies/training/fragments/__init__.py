@@ -466,16 +466,14 @@ class Fragments(Trials):
             train_split=self.train_split,
         )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """There must be enough to learn from, with labels of inference."""
         from bertology.train.starts import STARTS, begin
 
-        assert corpus is not None
         begin(encoder, self.data(corpus).task, STARTS["pretrained"], seed=0)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other data: other files under the same names are another study."""
-        assert corpus is not None
         return {"training_data": _fingerprint(self.data(corpus))}
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:

@@ -504,17 +504,15 @@ class Heuristics(Trials):
         )
         return read_data(corpus, source, taught)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All ways must fit the model, and there must be something to learn and to ask."""
-        assert corpus is not None
         room = _Room(self, encoder, corpus)
         for name in (VANILLA, *self.methods):
             if name in _WAYS:
                 self._run(room, name, 0).check()
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data: other files under the same name are another study."""
-        assert corpus is not None
         return {"training_data": _fingerprint(self.data(corpus))}
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:

@@ -268,12 +268,11 @@ class ParaphrasedReading(TaskTrials):
             ),
         )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All data must be there, and be multiple choice with as many answers."""
         from bertology.train.encoded import answer_count, learnable
         from bertology.train.starts import STARTS, begin
 
-        assert corpus is not None
         task = learnable(corpus)
         if task.kind != "multiple-choice":
             must = (
@@ -289,9 +288,8 @@ class ParaphrasedReading(TaskTrials):
             raise ParameterError("train, challenge", "ParaphrasedReading", must, sorted(counts))
         begin(encoder, task, STARTS["pretrained"], seed=0)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other data: other files under the same names are another study."""
-        assert corpus is not None
         return {"training_data": _fingerprint(self.data(corpus))}
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
