@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,16 +50,16 @@ class ScoredRunsResult(TrialsResult):
         """
         metrics = list(dict.fromkeys(self.table()["metric"]))
         level = 100 * float(self.facts["level"])
-        draw = partial(
-            self.dots,
-            f"{title}\n{self.about}",
+        return self.dots(
+            name,
+            title,
             {metric: find_metric(metric).in_hundred for metric in metrics},
+            caption,
             names=names,
             constants=constants,
             note=f"Means over {self.facts['seeds']} seeds with {level:.0f} % intervals over seeds "
             "and examples (hollow: none).",
         )
-        return Drawing(name, draw, caption)
 
 
 def answered(

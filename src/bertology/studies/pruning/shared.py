@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import InterruptedRunError
 from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
 from bertology.report.figures.over_runs import pruning_curve
@@ -182,11 +181,8 @@ class Prunings(TaskTrials):
         _, seed = split_part(part)
         job = self.job(encoder, corpus, seed, batch_tokens=context.batch_tokens)
         reach = reaching(context)
-        try:
-            found = prune(job, folder=context.trained, tell=lambda done: reach(int(BARS * done)))
-            told = self.describe(job, found)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        found = prune(job, folder=context.trained, tell=lambda done: reach(int(BARS * done)))
+        told = self.describe(job, found)
         reach(BARS)
         return _with_steps(told, job, found)
 

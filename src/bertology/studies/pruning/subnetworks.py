@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError
 from bertology.metrics import judged_metric
 from bertology.parameters import check_some_of, parameter
 from bertology.results.answers import NOTHING_SURE, points
@@ -178,14 +177,11 @@ class Subnetworks(Prunings):
         pruning, seed = split_part(part)
         job = self.job(encoder, corpus, seed, batch_tokens=context.batch_tokens)
         reach = reaching(context)
-        try:
-            if pruning == "whole":
-                found = self._whole(job, context, reach)
-            else:
-                by = replace(job, method=Importance()) if pruning == "importance" else job
-                found = self._subnetworks(by, pruning, context, reach)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        if pruning == "whole":
+            found = self._whole(job, context, reach)
+        else:
+            by = replace(job, method=Importance()) if pruning == "importance" else job
+            found = self._subnetworks(by, pruning, context, reach)
         reach(BARS)
         return found
 

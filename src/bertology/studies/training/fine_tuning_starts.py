@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.metrics import find_metric, judged_metric
@@ -107,14 +106,6 @@ class FineTuningStartsResult(TrialsResult):
 
     def drawings(self) -> Sequence[Drawing]:
         """The paper's Table 1 as a picture."""
-        draw = partial(
-            self.dots,
-            f"What pre-training and fine-tuning are worth\n{self.about}",
-            {metric: find_metric(metric).in_hundred for metric in self._constants},
-            names=TITLES,
-            constants=self._constants,
-            also=self._also,
-        )
         caption = (
             "One row for each way to begin, and one for always giving the same answer; one panel "
             "for each score of the task, times a hundred. Dots are means over seeds, or over "
@@ -124,7 +115,17 @@ class FineTuningStartsResult(TrialsResult):
         )
         if any(find_metric(metric).lowest < 0 for metric in self._constants):
             caption += " Correlations count by their size, without their sign."
-        return [Drawing("starts", draw, caption)]
+        return [
+            self.dots(
+                "starts",
+                "What pre-training and fine-tuning are worth",
+                {metric: find_metric(metric).in_hundred for metric in self._constants},
+                caption,
+                names=TITLES,
+                constants=self._constants,
+                also=self._also,
+            )
+        ]
 
 
 def _gains(found: Estimate) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import InterruptedRunError
 from bertology.metrics import find_metric, judged_metric
 from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, points
@@ -371,14 +370,11 @@ class LayerRestoring(TaskTrials):
         job = TuningJob(
             encoder, train, corpus, start, self.settings(start, encoder.shape.hidden, seed)
         )
-        try:
-            tuned = tuned_encoder(
-                job,
-                context.trained,
-                progress=lambda step: reach(int(_TRAINED * BARS * step.done / step.total)),
-            )
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        tuned = tuned_encoder(
+            job,
+            context.trained,
+            progress=lambda step: reach(int(_TRAINED * BARS * step.done / step.total)),
+        )
         model, task, tokenizer = tuned.model, task_of(corpus), encoder.tokenizer
         unseen = encode_once(corpus, tokenizer, row_limit(model, tokenizer, self.max_length))
         said: dict[str, Any] = {WHOLE: predict(model, unseen, task)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -517,18 +517,15 @@ class CompressionTable(TaskTrials):
         reach, rows = reaching(context), self.rows(encoder.shape, corpus)
         with ExitStack() as stack:
             folder = context.trained or Path(stack.enter_context(TemporaryDirectory()))
-            try:
-                if part == TIMINGS:
-                    run = self._run(encoder, corpus, 0, folder)
-                    teacher, *others = rows.values()
-                    how = Timed(self.times, self.rounds, self.threads)
-                    return timings(run, teacher, others, how, reach)
-                name, seed = split_part(part)
-                run, row = self._run(encoder, corpus, seed, folder), rows[name]
-                timed = not seed and self.times != (_NONE,)  # models of the first seed are
-                found = self._answered(row, run, reach, keep=timed or _begins_another(row, rows))
-            except InterruptedRunError:
-                raise KeyboardInterrupt from None  # the session knows what is kept
+            if part == TIMINGS:
+                run = self._run(encoder, corpus, 0, folder)
+                teacher, *others = rows.values()
+                how = Timed(self.times, self.rounds, self.threads)
+                return timings(run, teacher, others, how, reach)
+            name, seed = split_part(part)
+            run, row = self._run(encoder, corpus, seed, folder), rows[name]
+            timed = not seed and self.times != (_NONE,)  # models of the first seed are
+            found = self._answered(row, run, reach, keep=timed or _begins_another(row, rows))
         reach(BARS)
         return found
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -290,11 +290,8 @@ class FinetuningVariants(TaskTrials):
         """Train one model, or go on with it, and keep its answers."""
         name, seed = split_part(part)
         run, reach = self._run(encoder, corpus, name, seed), reaching(context)
-        try:
-            trained = train_variant(run, context.trained, keep=name == PLAIN, reach=reach)
-            found = self._answers(name, trained, corpus)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        trained = train_variant(run, context.trained, keep=name == PLAIN, reach=reach)
+        found = self._answers(name, trained, corpus)
         reach(BARS)
         return found
 

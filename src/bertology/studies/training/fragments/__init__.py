@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Band, Dots, band_curve, interval_dots
+from bertology.report.figures import Band, Dots
 from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -42,7 +42,6 @@ from bertology.studies.training.fragments.scores import (
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -129,28 +128,9 @@ class FragmentsResult(Result):
     def drawings(self) -> Sequence[Drawing]:
         """Fragments before and after, both tasks by amount, and the trend over steps."""
         labels = "every label weighs the same, so that a constant answer is at the dashed line"
-        found = [
-            Drawing(
-                "fragments",
-                self._draw_fragments,
-                "One row for each fragment, the last for their mean. From left to right, as far as "
-                "measured: the score without teaching, the score after the largest lesson with "
-                "inoculation (grey bars: a bag of words that sees the hypothesis only), and what "
-                f"the old task loses by that. In scores {labels}. Intervals are over seeds and "
-                "examples, for all fragments together.",
-            )
-        ]
+        found = [self._draw_fragments(labels)]
         if len(self.tables["curve"]) > 1:
-            found.append(
-                Drawing(
-                    "curve",
-                    self._draw_curve,
-                    "To the right: how many examples of a fragment were taught. Upwards: the mean "
-                    "score over fragments, and that of the old task after the lesson, with "
-                    "inoculation (mixture and epoch chosen by the mean of both tasks) and with new "
-                    f"examples only; {labels}. Bands are intervals over seeds and examples.",
-                )
-            )
+            found.append(self._draw_curve(labels))
         if self.tables["fragments"]["per_step"].notna().any():
             rows = self.tables["fragments"]
             rows = rows[rows["per_step"].notna()]
@@ -175,7 +155,7 @@ class FragmentsResult(Result):
     def _chance(self) -> float:
         return 100 / int(self.facts["classes"])
 
-    def _draw_fragments(self) -> Figure:
+    def _draw_fragments(self, labels: str) -> Drawing:
         rows = self.tables["fragments"]
         panels = [Dots.of_columns("zero-shot (%)", rows, "zero_shot", level=self._chance)]
         if int(self.facts["amount"]):
@@ -184,14 +164,21 @@ class FragmentsResult(Result):
                 Dots.of_columns(label, rows, "taught", level=self._chance, bars=words),
                 Dots.of_columns("loss of the old task (points)", rows, "old_loss", level=0),
             ]
-        return interval_dots(
+        return drawings.dots(
+            "fragments",
             panels,
-            [str(name) for name in rows["fragment"]],
-            title=f"Fragments of logic\n{self.about}",
+            rows["fragment"],
+            self.about,
+            title="Fragments of logic",
+            caption="One row for each fragment, the last for their mean. From left to right, as "
+            "far as measured: the score without teaching, the score after the largest lesson with "
+            "inoculation (grey bars: a bag of words that sees the hypothesis only), and what the "
+            f"old task loses by that. In scores {labels}. Intervals are over seeds and examples, "
+            "for all fragments together.",
             note=f"Dashed: chance, {self._chance:.0f} %, or no loss. Grey bars: hypotheses alone.",
         )
 
-    def _draw_curve(self) -> Figure:
+    def _draw_curve(self, labels: str) -> Drawing:
         table = self.tables["curve"]
         amounts = sorted(set(table["amount"]))
         bands = []
@@ -203,10 +190,16 @@ class FragmentsResult(Result):
         ):
             rows = table[table["method"].isin([method, ""])].set_index("amount").loc[amounts]
             bands.append(Band.of_columns(name, rows, column))
-        return band_curve(
+        return drawings.curve(
+            "curve",
             bands,
             [f"{k}" for k in amounts],
-            title=f"Teaching fragments\n{self.about}",
+            self.about,
+            title="Teaching fragments",
+            caption="To the right: how many examples of a fragment were taught. Upwards: the mean "
+            "score over fragments, and that of the old task after the lesson, with inoculation "
+            "(mixture and epoch chosen by the mean of both tasks) and with new examples only; "
+            f"{labels}. Bands are intervals over seeds and examples.",
             label="score (%)",
             xlabel="examples taught",
             level=self._chance,
@@ -510,18 +503,15 @@ class Fragments(Trials):
         fragment, _, seed = parted(part)
         room, reach = self._classroom(encoder, corpus), reaching(context)
         learnt = BARS - 1 if fragment < 0 else 1  # the old model is mostly there already
-        try:
-            whole = room.old_model(
-                self._job(room, seed),
-                context.trained,
-                lambda step: reach(learnt * step.done // step.total),
-            )
-            if fragment < 0:
-                found = self._asked(room, whole)
-            else:
-                found = self._lesson(room, whole, parted(part), reach)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        whole = room.old_model(
+            self._job(room, seed),
+            context.trained,
+            lambda step: reach(learnt * step.done // step.total),
+        )
+        if fragment < 0:
+            found = self._asked(room, whole)
+        else:
+            found = self._lesson(room, whole, parted(part), reach)
         reach(BARS)
         return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
@@ -311,10 +311,7 @@ class ParaphrasedReading(TaskTrials):
         if variant == _BY_RULES:
             found = _ruled(data)
         else:
-            try:
-                found = self._asked(encoder, data, variant, seed, reach, context)
-            except InterruptedRunError:
-                raise KeyboardInterrupt from None  # the session knows what is kept
+            found = self._asked(encoder, data, variant, seed, reach, context)
         reach(BARS)
         return found
 
