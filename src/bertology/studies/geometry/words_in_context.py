@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.corpus import text_key
+from bertology.data.corpus import Example, Field, text_key
+from bertology.data.words.piece_words import known_words
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import drawn, parameter, pooling_of
 from bertology.report import drawings
@@ -30,7 +31,8 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bertology.data.corpus import Corpus, Example
+    from bertology.annotated.sense_occurrences import Span
+    from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
@@ -203,7 +205,6 @@ class WordsInContext(ShuffledCopies):
 
     def taught(self, corpus: Corpus) -> Corpus:
         """The pairs that are learnt from."""
-        from bertology.data.corpus import Field
         from bertology.data.loading import load_split
 
         found = load_split(corpus, self.train_split, limit=self.train_examples)
@@ -238,7 +239,6 @@ class WordsInContext(ShuffledCopies):
             span_words,
             static_views,
         )
-        from bertology.annotated.target_pairs import target_texts
         from bertology.train.probes.ridge import cosines, probe_answers, threshold_answers
 
         whole, asked = self.looked_at(corpus)
@@ -413,6 +413,24 @@ class _Pairs:
         found = np.zeros((int(self.units.max()) + 1, *counted.shape[1:]), np.int64)
         np.add.at(found, self.units, counted)
         return found
+
+
+def target_texts(corpus: Corpus) -> tuple[Corpus, Sequence[Span]]:
+    """Texts one by one, so that none sees the other, and the target's words in each.
+
+    They are twice as many examples: first and second texts in turn.
+    """
+    examples, spans = list[Example](), list[tuple[int, int, int]]()
+    for example in corpus:
+        words = known_words(example)
+        for text, own, (first, last) in zip(
+            example.texts, words, example.get("targets"), strict=True
+        ):
+            spans.append((len(examples), int(first), int(last)))
+            about = {"offsets": [list(span) for span in own]}
+            examples.append(Example(f"{example.id}-{len(spans) % 2}", text, annotations=about))
+    fields = frozenset({Field.TEXT, Field.OFFSETS})
+    return replace(corpus, examples=examples, fields=fields, task=None, origin={}), spans
 
 
 def _units(pairs: Sequence[Example]) -> NDArray[np.int64]:
