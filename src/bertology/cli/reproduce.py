@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, say_next, warn
 from bertology.cli.plans import (
     PlanOptions,
@@ -41,23 +39,18 @@ class ReproduceOptions(PlanOptions):
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `reproduce` into the app."""
-    Command(
-        "reproduce",
-        reproduce,
-        [ReproduceOptions],
-        examples=[
-            "bertology reproduce dark-secrets",
-            "bertology reproduce primer",
-            "bertology reproduce dark-secrets --dry-run",
-            "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
-            "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "reproduce",
+    [ReproduceOptions],
+    examples=[
+        "bertology reproduce dark-secrets",
+        "bertology reproduce primer",
+        "bertology reproduce dark-secrets --dry-run",
+        "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
+        "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",
+    ],
+    needs_input=True,
+)
 def reproduce(options: ReproduceOptions) -> None:
     """Repeat all experiments of a paper, and get one page with its figures and verdicts.
 

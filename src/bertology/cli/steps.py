@@ -6,9 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say
 from bertology.cli.option_groups import (
     MODEL_HELP,
@@ -45,26 +43,21 @@ class StepsOptions(EngineOptions, StoreOptions, CorpusOptions, DeviceOptions):
     force: bool = flag("Compute again, even if results are stored.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `steps` into the app."""
-    Command(
-        "steps",
-        steps,
-        [StepsOptions],
-        examples=[
-            "bertology steps bertology-mini --study token-classes --measure sep_weight "
-            "--corpus grammar --limit 200",
-            "bertology steps bertology-mini --study minimal-pairs --measure pair_accuracy "
-            "--corpus grammar-agreement --limit 200",
-            "bertology steps bertology-mini --study edge-probes --corpus grammar --limit 300 "
-            "--set tasks=pos,relation",
-            "bertology steps my-run --study outlier-dimensions --measure largest_sigma "
-            "--corpus grammar --set draws=0",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "steps",
+    [StepsOptions],
+    examples=[
+        "bertology steps bertology-mini --study token-classes --measure sep_weight "
+        "--corpus grammar --limit 200",
+        "bertology steps bertology-mini --study minimal-pairs --measure pair_accuracy "
+        "--corpus grammar-agreement --limit 200",
+        "bertology steps bertology-mini --study edge-probes --corpus grammar --limit 300 "
+        "--set tasks=pos,relation",
+        "bertology steps my-run --study outlier-dimensions --measure largest_sigma "
+        "--corpus grammar --set draws=0",
+    ],
+    needs_input=True,
+)
 def steps(options: StepsOptions) -> None:
     """Draw a measure of a study over the steps of a training run, and say when it emerges.
 

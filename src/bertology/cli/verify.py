@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command, command_line
 from bertology.cli.console import check_file, say, say_next, show_table, warn, write_file
 from bertology.cli.option_groups import MODEL_HELP
 from bertology.cli.plans import (
@@ -55,22 +55,17 @@ class VerifyOptions(PlanOptions):
     csv: str | None = parameter(None, "Also write the verdicts to this CSV file.", metavar="FILE")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `verify` into the app."""
-    Command(
-        "verify",
-        verify,
-        [VerifyOptions],
-        examples=[
-            "bertology verify bertology-mini",
-            "bertology verify bertology-mini --claims frame,disabling-some-heads-hurts",
-            "bertology verify bertology-mini --dry-run",
-            "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "verify",
+    [VerifyOptions],
+    examples=[
+        "bertology verify bertology-mini",
+        "bertology verify bertology-mini --claims frame,disabling-some-heads-hurts",
+        "bertology verify bertology-mini --dry-run",
+        "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
+    ],
+    needs_input=True,
+)
 def verify(options: VerifyOptions) -> None:
     """Test claims of the literature on a model, and get a table of verdicts.
 
