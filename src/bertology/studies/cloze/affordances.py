@@ -25,6 +25,7 @@ from bertology.stats.checkerboards import Checkerboards, checkerboards, weighted
 from bertology.stats.crossed import crossed_score
 from bertology.studies.cloze.shared import ClozeStudy, too_long
 from bertology.studies.designs.parts import in_order
+from bertology.studies.designs.tables import bounded
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -567,7 +568,7 @@ class Affordances(ClozeStudy):
         }
         for metric in ("f1", "accuracy"):
             found = pairs.score(metric, pairs.said, self.level)
-            row |= {metric: found.value, f"{metric}_low": found.low, f"{metric}_high": found.high}
+            row |= bounded(metric, found)
             row[f"{metric}_attribute"] = pairs.score(metric, pairs.group_said, self.level).value
         every = np.ones_like(pairs.said)
         row["f1_always"] = pairs.score("f1", every, self.level).value

@@ -20,6 +20,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.cloze.facts.asked import FactBook, Facts, is_plain, relation_of
 from bertology.studies.designs.parts import in_order
+from bertology.studies.designs.tables import bounded
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -310,15 +311,14 @@ class Prompts(Facts):
             found = self.share(hits, subjects=of)
             over = self.macro(hits, relations[there])
             row: dict[str, object] = {"way": way, "n": int(there.sum()), "p_at_1": found.value}
-            row |= {"low": found.low, "high": found.high, "macro": over.value}
-            row |= {"macro_low": over.low, "macro_high": over.high}
+            row |= {"low": found.low, "high": found.high, **bounded("macro", over)}
             row["mrr"] = float((1 / ranks[there]).mean())
             if way != FIRST:
                 plain = self.share(hits - (rank[0] <= 1)[there], least=-1.0, subjects=of)
-                row |= {"gain": plain.value, "gain_low": plain.low, "gain_high": plain.high}
+                row |= bounded("gain", plain)
             if way != FIRST and np.isfinite(beyond[there]).all():
                 gain = self._beyond((beyond - excess[0])[there], of)
-                row |= {"beyond": gain.value, "beyond_low": gain.low, "beyond_high": gain.high}
+                row |= bounded("beyond", gain)
                 gains[way] = gain
             rows.append(row)
         evidence: dict[str, Estimate | None] = {

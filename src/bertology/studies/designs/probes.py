@@ -23,7 +23,7 @@ from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import TaskScores, least_gain, rows_of_tasks
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -541,9 +541,7 @@ class Probing(Resampled):
             "frequent": one.share(one.frequent[:, None])[0],
             "input": one.share(one.hits)[0],
             "shuffled": one.best_copy().max(),
-            "gain": gain.value,
-            "gain_low": gain.low,
-            "gain_high": gain.high,
+            **bounded("gain", gain),
             **one.about,
         }
 

@@ -18,6 +18,7 @@ from bertology.metrics import find_metric
 from bertology.results.drawing import Drawing
 from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_difference, crossed_ratio, crossed_score
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.trials import TrialsResult, split_part
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class ScoredRuns:
                 over = compared and self.difference(method, compared, metric)
                 if over:
                     name = f"over_{str(reference).replace('-', '_')}"
-                    row |= {name: over.value, f"{name}_low": over.low, f"{name}_high": over.high}
+                    row |= bounded(name, over)
                 rows.append(row)
         return pd.DataFrame(rows)
 

@@ -24,7 +24,7 @@ from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
-from bertology.studies.designs.tables import labelled_table
+from bertology.studies.designs.tables import bounded, labelled_table
 from bertology.studies.geometry.word_senses.scores import Told, word_means
 from bertology.studies.study import Context, Needs
 
@@ -333,9 +333,7 @@ class WordsInContext(ShuffledCopies):
                     "static": plain[1].sum() / total,
                     "input": own[:, 0, 0].sum() / total,
                     "shuffled": np.mean([of.sum() for of in told.of_copies()]) / total,
-                    "gain": gain.value,
-                    "gain_low": gain.low,
-                    "gain_high": gain.high,
+                    **bounded("gain", gain),
                 }
             )
         means_of = model["cosines"].to_numpy()

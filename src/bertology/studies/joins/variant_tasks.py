@@ -21,6 +21,7 @@ from bertology.results.evidence import ALL_OTHERS
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.fixed_means import OfRuns, mean_over_fixed
+from bertology.studies.designs.tables import bounded
 from bertology.studies.join import Join
 from bertology.studies.joins.shared import refuse_unlike, settings_but
 from bertology.studies.training.finetuning_variants.runs import PLAIN, TITLES
@@ -204,9 +205,7 @@ class VariantsByTask:
                 {
                     "variant": name,
                     "tasks": len(self.learnt),
-                    "over_plain": mean.value,
-                    "over_plain_low": mean.low,
-                    "over_plain_high": mean.high,
+                    **bounded("over_plain", mean),
                     "sure": sure.get(name, ""),
                     "better_on": told.count(BETTER),
                     "worse_on": told.count(WORSE),

@@ -26,7 +26,7 @@ from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import among_copies, least_gain, rows_of_tasks
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -452,9 +452,7 @@ class LinearOrder(ShuffledCopies, Resampled):
             "input": float(one.shares(one.hits)[0]),
             "window": float(one.shares(one.windows).max()),
             "shuffled": float(one.shares(one.shuffled).max()),
-            "gain": gain.value,
-            "gain_low": gain.low,
-            "gain_high": gain.high,
+            **bounded("gain", gain),
             "classes": one.classes,
             "trained": one.trained,
         }

@@ -23,7 +23,7 @@ from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import best_layer, least_gain, middle_over_ends
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.designs.trees import KEPT, TreesResult
 from bertology.studies.study import Context, Needs
 
@@ -458,9 +458,7 @@ class StructuralProbe(Resampled):
             "value_low": score.simultaneous_low[0],
             "value_high": score.simultaneous_high[0],
             **{name: bases.get(name, np.nan) for name in _BASELINES},
-            "gain": gain.value,
-            "gain_low": gain.low,
-            "gain_high": gain.high,
+            **bounded("gain", gain),
         }
 
 

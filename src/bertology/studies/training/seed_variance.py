@@ -28,6 +28,7 @@ from bertology.stats.best_of_runs import BestOfRuns, Stopping, halves
 from bertology.stats.paired import jackknife
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement
 from bertology.stats.variance_components import Components, components, spread
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, split_part
 
@@ -225,7 +226,7 @@ class SeedRuns:
                 ("picked_gain", self.best.picked_gain(k)),
                 ("gain", self.best.gain(k)),
             ):
-                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+                row |= bounded(name, found)
             rows.append(row)
         return pd.DataFrame(rows)
 

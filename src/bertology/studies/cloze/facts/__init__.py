@@ -28,6 +28,7 @@ from bertology.studies.cloze.facts.asked import (
 )
 from bertology.studies.cloze.facts.asked import Facts as FactStudy
 from bertology.studies.designs.parts import in_order
+from bertology.studies.designs.tables import bounded
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -285,9 +286,7 @@ class Facts(FactStudy):
             "p_at_1": over_facts.value,
             "low": over_facts.low,
             "high": over_facts.high,
-            "macro": over_relations.value,
-            "macro_low": over_relations.low,
-            "macro_high": over_relations.high,
+            **bounded("macro", over_relations),
         }
 
     def _by(
