@@ -111,7 +111,9 @@ _INSIDE = frozenset({"attention", "projection", "mlp", "mlp_up", "activation"})
 
 def _within(block: str, *, norms: Sequence[str], **parts: Any) -> Stack:
     """A stack whose parts lie in its block; of norms the attention's comes first."""
-    places = {n: f"{block}.{part}" if n in _INSIDE else part for n, part in parts.items()}
+    places: dict[str, Any] = {
+        n: f"{block}.{part}" if n in _INSIDE else part for n, part in parts.items()
+    }
     named = zip(("attention", "output"), norms, strict=False)
     return Stack(block=block, norms={n: f"{block}.{norm}" for n, norm in named}, **places)
 

@@ -126,14 +126,8 @@ class Tracked:
 
 
 def bounds_of(table: pd.DataFrame, column: str) -> tuple[str, str] | None:
-    """The columns of a column's bounds, `COLUMN_low` and `COLUMN_high`, where the table has them.
-
-    Else `low` and `high`, where only one thing is measured.
-    """
-    for own in (f"{column}_", ""):
-        if f"{own}low" in table:
-            return f"{own}low", f"{own}high"
-    return None
+    """The columns of a column's bounds, `COLUMN_low` and `COLUMN_high`, where there are any."""
+    return (f"{column}_low", f"{column}_high") if f"{column}_low" in table else None
 
 
 def column_grid(table: pd.DataFrame, column: str) -> NDArray[np.floating]:

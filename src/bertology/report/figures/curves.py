@@ -236,7 +236,7 @@ def band_curve(
                 label=band.name,
             )  # fmt: skip
         axes.set(xlabel=xlabel, ylabel=label)
-        if min(np.nanmin(side) for band in bands for side in _sides(band)) >= 0:
+        if min(np.nanmin(side) for band in bands for side in _sides(band)[1::-1]) >= 0:
             axes.set_ylim(bottom=0)
         else:
             axes.axhline(0, color=GREY, linewidth=0.8, zorder=1)

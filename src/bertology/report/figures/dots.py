@@ -77,6 +77,12 @@ class Dots:
         sides = with_bounds(rows, column, scale)
         return cls(label, *sides, level=level, bars=bar, hollow=diamond, within=within)
 
+    def sides(self, of: str) -> list[Floats]:
+        """Values and bounds, checked; bounds are NaN where there are none."""
+        none = np.full(np.size(self.values), np.nan)
+        given = (("values", self.values), ("low", self.low), ("high", self.high))
+        return [checked(none if v is None else v, n, of, dimensions=1) for n, v in given]
+
 
 def interval_dots(
     panels: Sequence[Dots],
@@ -143,11 +149,7 @@ def _grid(panels: Sequence[Dots], names: Sequence[str]) -> tuple[int, int]:
 
 
 def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | None) -> None:
-    value = checked(dots.values, "values", "interval_dots", dimensions=1)
-    low, high = (
-        np.full(value.size, np.nan) if v is None else checked(v, n, "interval_dots", dimensions=1)
-        for n, v in (("low", dots.low), ("high", dots.high))
-    )
+    value, low, high = dots.sides("interval_dots")
     if not value.size == low.size == high.size == place.size:
         raise ParameterError("panels", "interval_dots", f"have {place.size} entries", value.size)
     known = ~(np.isnan(low) | np.isnan(high))

@@ -54,8 +54,11 @@ def checked(values: ArrayLike, name: str, of: str, *, dimensions: int) -> Floats
 
 
 def with_bounds(rows: pd.DataFrame, column: str, scale: float) -> list[Floats]:
-    """A column and those of its bounds, if it has any, each times `scale`."""
-    named = (column, *(bounds_of(rows, column) or ()))
+    """A column and those of its bounds, each times `scale`.
+
+    Bounds are those of `bounds_of`, or `low` and `high` where the table has only one pair of them.
+    """
+    named = (column, *(bounds_of(rows, column) or ("low", "high")))
     return [scale * rows[name].to_numpy(float) for name in named]
 
 

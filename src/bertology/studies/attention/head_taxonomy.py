@@ -264,6 +264,7 @@ class HeadTaxonomyResult(Result):
                     name=f"{taxonomy.name}-{key}",
                     title=title,
                     unit="%",
+                    bounds=("low", "high"),
                     sure="sure",
                     scale=100.0,
                     reading=reading,

@@ -193,6 +193,7 @@ class MapTypesResult(Result):
                 name=f"layer-share-{dashed(kind)}",
                 title=f"Share of {kind} maps in the layer",
                 unit="% of maps",
+                bounds=("low", "high"),
                 scale=100.0,
                 reading=f"High: most maps of the layer are {kind}.",
             )

@@ -228,6 +228,7 @@ class TokenClassesResult(Result):
             name=f"layer-share-{part}",
             title=f"Attention of the layer to {PARTS[part]}",
             unit="share of all attention",
+            bounds=("low", "high"),
             reading=f"High: much of the layer's attention goes to {PARTS[part]}.",
         )
 

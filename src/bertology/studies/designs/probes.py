@@ -198,27 +198,33 @@ class ProbingResult(Result):
                 ),
             )
         ]
-        rows = self.tables["tasks"]
         return [
             *found,
-            drawings.dots(
-                "tasks",
-                [
-                    Dots.of_columns("right (%)", rows, "accuracy"),
-                    Dots.of_columns("gain", rows, "gain", level=0.0),
-                ],
-                rows["title"],
-                self.about,
-                title="What the best layer tells",
-                caption="For each task the share of right answers at its best layer, and the "
+            self.best_layers(
+                "For each task the share of right answers at its best layer, and the "
                 "smallest gain over the words' most frequent label, the input and shuffled "
                 "weights. The layer was picked on one half of the test sentences and scored on the "
                 "other; intervals hold for all tasks together."
                 + self._pooled()
                 + (f" Counted: {left}." if (left := self.left_out(all_counts=True)) else ""),
-                note="Gain: points over words alone, the input and shuffled weights, the smallest.",
             ),
         ]
+
+    def best_layers(self, caption: str) -> Drawing:
+        """What the best layer of each task tells, and gains."""
+        rows = self.tables["tasks"]
+        return drawings.dots(
+            "tasks",
+            [
+                Dots.of_columns("right (%)", rows, "accuracy"),
+                Dots.of_columns("gain", rows, "gain", level=0.0),
+            ],
+            rows["title"],
+            self.about,
+            title="What the best layer tells",
+            caption=caption,
+            note="Gain: points over words alone, the input and shuffled weights, the smallest.",
+        )
 
     def _pooled(self) -> str:
         """How spans became one state, where it was not by the mean."""

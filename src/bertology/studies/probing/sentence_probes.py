@@ -191,9 +191,7 @@ class SentenceProbesResult(ProbingResult):
                 labels=labels,
             ),
             self._places(),
-            Drawing(
-                "tasks",
-                self._tasks,
+            self.best_layers(
                 "For each task the share of right answers at its best layer, and the smallest gain "
                 "over the most frequent label, the input and shuffled weights. The layer was "
                 "picked on one half of the test sentences and scored on the other; intervals hold "

@@ -69,6 +69,7 @@ class MagnitudePruningResult(PruningsResult):
             Measure.of_column(
                 table,
                 "mean",
+                bounds=("low", "high"),
                 scale=100,
                 name="weights-left",
                 title="Weights that are left after magnitude pruning",
