@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import Field, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,16 @@ def check_parameters(given: DataclassInstance, *, of: str | None = None) -> None
         must = _broken_limit(f, getattr(given, f.name))
         if must is not None:
             raise ParameterError(f.name, of or type(given).__name__, must, getattr(given, f.name))
+
+
+def check_some_of(
+    given: DataclassInstance, name: str, known: Collection[str], *, least: int = 1
+) -> None:
+    """Refuse names other than the known ones in a parameter, one twice, or too few."""
+    names = getattr(given, name)
+    if set(names) - set(known) or len(set(names)) < len(names) or len(names) < least:
+        must = f"be some of {', '.join(known)}, none twice"
+        raise ParameterError(name, type(given).__name__, must, list(names))
 
 
 def _broken_limit(f: Field[Any], value: Any) -> str | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bertology.errors import StoreError
+from bertology.errors import InterruptedRunError, StoreError
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
@@ -128,3 +128,5 @@ def misbehave(part: str) -> None:
         raise StoreError("The disk is full.", hint="Free some space.")
     if kind == "interrupt" and first:
         raise KeyboardInterrupt
+    if kind == "stopped-training" and first:
+        raise InterruptedRunError("The training was stopped.")

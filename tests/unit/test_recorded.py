@@ -13,8 +13,9 @@ from bertology.data.loading import load_corpus
 from bertology.errors import ParameterError
 from bertology.train import recorded
 from bertology.train.finetune import FinetuneSettings, finetune
-from bertology.train.fresh import Architecture, fresh_model
+from bertology.train.fresh import Architecture
 from bertology.train.recorded import BEFORE, Recorded
+from tiny import fresh_classifier
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -120,7 +121,9 @@ def test_lengths_are_multiples_up_to_the_limit():
     from bertology.train.encoded import encode
 
     corpus = load_corpus("grammar-paraphrase", split="train", limit=12)
-    _, tokenizer = fresh_model(corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b"))
+    _, tokenizer = fresh_classifier(
+        corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b")
+    )
     encoded = encode(corpus, tokenizer, 29)
     for i in range(12):
         inputs, _ = encoded.batch([i], torch.device("cpu"), multiple=16)
@@ -132,7 +135,9 @@ def test_lengths_are_multiples_up_to_the_limit():
 
 def test_recording_needs_a_gpu():
     corpus = load_corpus("grammar-paraphrase", split="train", limit=8)
-    model, tokenizer = fresh_model(corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b"))
+    model, tokenizer = fresh_classifier(
+        corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b")
+    )
     with pytest.raises(ParameterError, match="but on a GPU"):
         finetune(model, tokenizer, corpus, corpus, settings=FinetuneSettings(recorded=True))
 
@@ -145,7 +150,7 @@ def test_recorded_fine_tuning_equals_plain():
     found = {}
     for kind in (False, True):
         settings = FinetuneSettings(epochs=2, learning_rate=1e-3, recorded=kind)
-        model, tokenizer = fresh_model(corpus.texts, size, labels=corpus.task.labels)
+        model, tokenizer = fresh_classifier(corpus.texts, size, labels=corpus.task.labels)
         model.cuda()
         history = finetune(model, tokenizer, corpus, corpus[:64], settings=settings)
         found[kind] = [e.loss for e in history.epochs]
@@ -162,7 +167,9 @@ def test_recorded_pre_training_equals_plain(tmp_path):
     from bertology.train.pretrain.trial_text import documents_of
 
     corpus = load_corpus("grammar-paraphrase", split="train", limit=2000)
-    _, tokenizer = fresh_model(corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b"))
+    _, tokenizer = fresh_classifier(
+        corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b")
+    )
     shards = prepare(tmp_path / "s", documents_of(corpus, 8), tokenizer, dealing=Dealing(0.1))
     size = Architecture(layers=2, heads=2, hidden=32, max_length=32, dropout=0.0)
     recipe = Pretraining(model=size, steps=40, batch_tokens=1024, phases=(Phase(32),))

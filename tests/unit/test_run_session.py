@@ -117,17 +117,19 @@ def test_names_are_loaded_and_what_was_asked_is_kept(
     assert p.duration > 0
 
 
+@pytest.mark.parametrize("how", ["interrupt", "stopped-training"])
 def test_an_interrupted_run_keeps_its_parts_and_resumes(
     world: ToyWorld,
     encoder: bt.Encoder,
     store: Store,
     diary: Diary,
     monkeypatch: pytest.MonkeyPatch,
+    how: str,
 ) -> None:
     whole = bt.run("toy-lengths", encoder, task=world.corpus, store=f"{store.url}-undisturbed")
     for note in diary.folder.iterdir():
         note.unlink()
-    monkeypatch.setenv("TOY_FAULT", "part-2=interrupt")
+    monkeypatch.setenv("TOY_FAULT", f"part-2={how}")
     with pytest.raises(InterruptedRunError, match="2 of 4 parts") as caught:
         bt.run("toy-lengths", encoder, task=world.corpus, store=store)
     assert "call bt.run(...) again with the same store" in str(caught.value.hint)

@@ -15,8 +15,9 @@ from bertology.errors import ModelError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import RECORD, read_record, record_of, save_checkpoint
 from bertology.train.finetune import Epoch, FinetuneSettings
-from bertology.train.fresh import Architecture, fresh_model
+from bertology.train.fresh import Architecture
 from bertology.train.history import History
+from tiny import fresh_classifier
 
 SIZE = Architecture(layers=1, heads=2, hidden=8, max_length=16)
 TASK = Task("toy", "classification", ("no", "yes"))
@@ -29,7 +30,7 @@ def record() -> dict[str, Any]:
 
 
 def test_the_folder_loads_again_and_tells_its_story(tmp_path: Path) -> None:
-    model, tokenizer = fresh_model(["a b c"], SIZE, labels=TASK.labels)
+    model, tokenizer = fresh_classifier(["a b c"], SIZE, labels=TASK.labels)
     place = save_checkpoint(tmp_path / "new" / "model", model, tokenizer, record=record())
     files = {p.name for p in place.iterdir()}
     assert {"model.safetensors", "config.json", "tokenizer.json", RECORD} <= files
@@ -51,7 +52,7 @@ def test_the_folder_loads_again_and_tells_its_story(tmp_path: Path) -> None:
 
 def test_other_versions_of_transformers_read_the_tokenizer(tmp_path: Path) -> None:
     """Version 5 writes the name of a class that version 4 does not know."""
-    model, tokenizer = fresh_model(["a b c"], SIZE, labels=TASK.labels)
+    model, tokenizer = fresh_classifier(["a b c"], SIZE, labels=TASK.labels)
     place = save_checkpoint(tmp_path / "model", model, tokenizer, record=record())
     config = json.loads((place / "tokenizer_config.json").read_text())
     assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
@@ -64,8 +65,8 @@ def test_other_versions_of_transformers_read_the_tokenizer(tmp_path: Path) -> No
 
 
 def test_an_earlier_model_is_replaced_whole(tmp_path: Path) -> None:
-    first, tokenizer = fresh_model(["a b c"], SIZE, labels=TASK.labels, seed=1)
-    second, _ = fresh_model(["a b c"], SIZE, labels=TASK.labels, seed=2)
+    first, tokenizer = fresh_classifier(["a b c"], SIZE, labels=TASK.labels, seed=1)
+    second, _ = fresh_classifier(["a b c"], SIZE, labels=TASK.labels, seed=2)
     place = tmp_path / "model"
     save_checkpoint(place, first, tokenizer, record=record())
     (place / "left-over").touch()
@@ -77,7 +78,7 @@ def test_an_earlier_model_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_a_save_that_fails_leaves_the_earlier_model(tmp_path: Path) -> None:
-    model, tokenizer = fresh_model(["a b c"], SIZE, labels=TASK.labels)
+    model, tokenizer = fresh_classifier(["a b c"], SIZE, labels=TASK.labels)
     place = save_checkpoint(tmp_path / "model", model, tokenizer, record=record())
 
     class Full:
@@ -91,7 +92,7 @@ def test_a_save_that_fails_leaves_the_earlier_model(tmp_path: Path) -> None:
 
 
 def test_other_peoples_folders_are_left_alone(tmp_path: Path) -> None:
-    model, tokenizer = fresh_model(["a b c"], SIZE, labels=TASK.labels)
+    model, tokenizer = fresh_classifier(["a b c"], SIZE, labels=TASK.labels)
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(StoreError, match="not a model that bertology made"):
         save_checkpoint(tmp_path, model, tokenizer, record=record())

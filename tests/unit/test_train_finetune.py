@@ -20,8 +20,9 @@ from bertology.errors import (
 from bertology.train.encoded import encode
 from bertology.train.evaluate import baseline, predict
 from bertology.train.finetune import FinetuneSettings, _Trainer, finetune
-from bertology.train.fresh import Architecture, fresh_model
+from bertology.train.fresh import Architecture
 from bertology.train.history import History, Step
+from tiny import fresh_classifier
 
 SIZE = Architecture(layers=1, heads=2, hidden=16, max_length=16)
 ANIMALS = ("cat", "dog", "owl", "fox", "hen", "elk")
@@ -48,7 +49,7 @@ def taught(
     task: Task, settings: FinetuneSettings = FAST, **options: Any
 ) -> tuple[Any, Any, History]:
     train, validation = corpus(task, 0, 200), corpus(task, 200, 260)
-    model, tokenizer = fresh_model(train.texts, SIZE, labels=task.labels)
+    model, tokenizer = fresh_classifier(train.texts, SIZE, labels=task.labels)
     history = finetune(model, tokenizer, train, validation, settings=settings, **options)
     return model, tokenizer, history
 
@@ -102,7 +103,7 @@ def test_progress_hears_every_step_and_every_epoch() -> None:
 
 def test_batches_hold_every_example_once_and_waste_little() -> None:
     train = corpus(YES_NO, 0, 200)
-    _, tokenizer = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    _, tokenizer = fresh_classifier(train.texts, SIZE, labels=YES_NO.labels)
     encoded = encode(train, tokenizer, None)
     batches = list(encoded.shuffled(8, torch.Generator().manual_seed(0)))
     assert sorted(i for b in batches for i in b) == list(range(200))
@@ -113,7 +114,7 @@ def test_batches_hold_every_example_once_and_waste_little() -> None:
 
 def test_ctrl_c_gives_the_model_back_as_it_was() -> None:
     train = corpus(YES_NO, 0, 40)
-    model, tokenizer = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    model, tokenizer = fresh_classifier(train.texts, SIZE, labels=YES_NO.labels)
     before = {name: value.clone() for name, value in model.state_dict().items()}
 
     def stop(step: Step) -> None:
@@ -129,7 +130,7 @@ def test_ctrl_c_gives_the_model_back_as_it_was() -> None:
 
 def test_divergence_is_said_at_once() -> None:
     train = corpus(YES_NO, 0, 40)
-    model, tokenizer = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    model, tokenizer = fresh_classifier(train.texts, SIZE, labels=YES_NO.labels)
     with torch.no_grad():
         model.classifier.weight.fill_(math.nan)
     with pytest.raises(JobError, match=r"loss is nan at step 1 of 15[\s\S]*learning rate"):
@@ -138,7 +139,7 @@ def test_divergence_is_said_at_once() -> None:
 
 def test_a_loss_that_is_read_late_is_still_told_by_its_step() -> None:
     train = corpus(YES_NO, 0, 40)
-    model, _ = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    model, _ = fresh_classifier(train.texts, SIZE, labels=YES_NO.labels)
     trainer = _Trainer(model, YES_NO, FAST, steps=15, done=9)
     assert trainer._read([torch.tensor(0.5), torch.tensor(0.25)]) == [0.5, 0.25]
     with pytest.raises(JobError, match="loss is inf at step 8 of 15"):
@@ -150,7 +151,7 @@ def test_batches_are_padded_as_the_tokenizer_would(side: str) -> None:
     pairs = [Example(str(i), words(i), text_b=words(3 * i + 1), label=i % 2) for i in range(20)]
     fields = frozenset({Field.TEXT, Field.TEXT_B, Field.LABEL})
     train = Corpus("pairs", pairs, fields, YES_NO)
-    _, tokenizer = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    _, tokenizer = fresh_classifier(train.texts, SIZE, labels=YES_NO.labels)
     tokenizer.padding_side = side
     encoded = encode(train, tokenizer, 16)
     chosen = [7, 0, 13, 4]
@@ -177,14 +178,14 @@ def test_batches_are_padded_as_the_tokenizer_would(side: str) -> None:
 def test_labels_that_cannot_be_are_refused(task: Task, label: float, message: str) -> None:
     bad = [Example("odd", "cat", label=label)]
     given = Corpus("bad", bad, frozenset({Field.TEXT, Field.LABEL}), task)
-    _, tokenizer = fresh_model(["cat"], SIZE, labels=task.labels)
+    _, tokenizer = fresh_classifier(["cat"], SIZE, labels=task.labels)
     with pytest.raises(DataError, match=f"'odd'.*{message}"):
         encode(given, tokenizer, None)
 
 
 def test_what_does_not_fit_is_refused_before_any_work() -> None:
     train = corpus(YES_NO, 0, 8)
-    model, tokenizer = fresh_model(train.texts, SIZE, labels=("a", "b", "c"))
+    model, tokenizer = fresh_classifier(train.texts, SIZE, labels=("a", "b", "c"))
     with pytest.raises(ModelError, match="3 outputs; 'has-cat' needs 2"):
         finetune(model, tokenizer, train, train)
     with pytest.raises(ParameterError, match="same task"):
@@ -195,14 +196,14 @@ def test_what_does_not_fit_is_refused_before_any_work() -> None:
     tagging = Corpus("tags", train.examples, train.fields, Task("pos", "tagging", ("a", "b")))
     with pytest.raises(CapabilityError, match="tagging task"):
         finetune(model, tokenizer, tagging, tagging)
-    model, tokenizer = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    model, tokenizer = fresh_classifier(train.texts, SIZE, labels=YES_NO.labels)
     with pytest.raises(ParameterError, match="at most 16"):
         finetune(model, tokenizer, train, train, settings=FinetuneSettings(max_length=99))
 
 
 def test_long_texts_are_cut_and_counted() -> None:
     train = corpus(YES_NO, 0, 40)
-    model, tokenizer = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    model, tokenizer = fresh_classifier(train.texts, SIZE, labels=YES_NO.labels)
     settings = FinetuneSettings(epochs=1, max_length=4)
     history = finetune(model, tokenizer, train, train, settings=settings)
     assert history.truncated == sum(len(e.text.split()) > 2 for e in train)

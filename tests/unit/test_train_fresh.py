@@ -6,14 +6,15 @@ import pytest
 import torch
 
 from bertology.errors import DataError, ParameterError
-from bertology.train.fresh import Architecture, fresh_model, fresh_tokenizer
+from bertology.train.fresh import Architecture, fresh_tokenizer
+from tiny import fresh_classifier
 
 TEXTS = ["The cat sees the dog.", ("A dog slept.", "Did the cats sleep?"), "Dogs see cats."]
 SMALL = Architecture(layers=2, heads=2, hidden=8, vocab_size=80, max_length=16)
 
 
 def test_shape_and_labels_are_those_asked_for() -> None:
-    model, tokenizer = fresh_model(TEXTS, SMALL, labels=("no", "maybe", "yes"))
+    model, tokenizer = fresh_classifier(TEXTS, SMALL, labels=("no", "maybe", "yes"))
     config = model.config
     assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (2, 2, 8)
     assert config.vocab_size == len(tokenizer) <= 80
@@ -24,7 +25,7 @@ def test_shape_and_labels_are_those_asked_for() -> None:
 
 
 def test_no_labels_means_regression() -> None:
-    model, _ = fresh_model(TEXTS, SMALL, labels=())
+    model, _ = fresh_classifier(TEXTS, SMALL, labels=())
     assert model.config.num_labels == 1
 
 
@@ -44,10 +45,10 @@ def test_the_seed_decides_and_torch_goes_on_undisturbed() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    first, tokenizer = fresh_model(TEXTS, SMALL, labels=("a", "b"), seed=1)
+    first, tokenizer = fresh_classifier(TEXTS, SMALL, labels=("a", "b"), seed=1)
     assert torch.equal(torch.rand(3), expected)
-    again, same = fresh_model(TEXTS, SMALL, labels=("a", "b"), seed=1)
-    other, _ = fresh_model(TEXTS, SMALL, labels=("a", "b"), seed=2)
+    again, same = fresh_classifier(TEXTS, SMALL, labels=("a", "b"), seed=1)
+    other, _ = fresh_classifier(TEXTS, SMALL, labels=("a", "b"), seed=2)
     for mine, yours in zip(first.parameters(), again.parameters(), strict=True):
         assert torch.equal(mine, yours)
     assert not torch.equal(first.classifier.weight, other.classifier.weight)

@@ -6,8 +6,7 @@ It is no method of the encoder, since `model` may not know corpora. States are r
 and lie beside results as safetensors, since NetCDF cannot be memory-mapped.
 
 What is known of words decides how their states are read: words that recur in several texts
-(`recurring_words`), occurrences whose sense is known (`sense_occurrences`), pairs of texts with a
-word in each (`target_pairs`), the same sentence at other places (`moved_sentences`), one vector for
-each word (`word_contexts`). A task of a probe (`probed_tasks`) is a function from an example to
-questions about words, spans, pairs or sentences.
+(`recurring_words`), occurrences whose sense is known (`sense_occurrences`), the same sentence at
+other places (`moved_sentences`), one vector for each word (`word_contexts`). A task of a probe
+(`probed_tasks`) is a function from an example to questions about words, spans, pairs or sentences.
 """

@@ -11,9 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, show_table
 from bertology.cli.option_groups import MODEL_HELP, AnnotatorOptions, PageOptions, RootOptions
 from bertology.cli.typer_options import argument
@@ -61,22 +59,17 @@ class AnnotateOptions(PageOptions, AnnotatorOptions, RootOptions):
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `annotate` into the app."""
-    Command(
-        "annotate",
-        annotate,
-        [AnnotateOptions],
-        examples=[
-            "bertology annotate --count 50",
-            "bertology annotate ./my-run/model --task mrpc --task sst-2 --to labels.jsonl",
-            "bertology annotate ./my-run/model --task mrpc --to labels.jsonl --pass 2",
-            "bertology annotate --bundled --count 50 --to labels.jsonl",
-            "bertology annotate --agreement labels.jsonl",
-        ],
-    ).add_to(app)
-
-
+@command(
+    "annotate",
+    [AnnotateOptions],
+    examples=[
+        "bertology annotate --count 50",
+        "bertology annotate ./my-run/model --task mrpc --task sst-2 --to labels.jsonl",
+        "bertology annotate ./my-run/model --task mrpc --to labels.jsonl --pass 2",
+        "bertology annotate --bundled --count 50 --to labels.jsonl",
+        "bertology annotate --agreement labels.jsonl",
+    ],
+)
 def annotate(options: AnnotateOptions) -> None:
     """Label attention maps on a page in your browser, and get a file of labels.
 

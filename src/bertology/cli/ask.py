@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import check_file, say, show_table
 from bertology.cli.option_groups import MODEL_HELP, DeviceOptions, StoreOptions
 from bertology.cli.typer_options import argument
@@ -55,22 +53,17 @@ class AskOptions(StoreOptions, DeviceOptions):
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `ask` into the app."""
-    Command(
-        "ask",
-        ask,
-        [AskOptions],
-        examples=[
-            'bertology ask "The capital of France is {mask}."',
-            'bertology ask "The keys to the cabinet {mask} here." --candidates are,is',
-            'bertology ask "Paris is in {mask}." --candidates France,Italy,England --subject Paris',
-            'bertology ask "She wrote a {mask}." --top 3 --lens none --figure answers.svg',
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "ask",
+    [AskOptions],
+    examples=[
+        'bertology ask "The capital of France is {mask}."',
+        'bertology ask "The keys to the cabinet {mask} here." --candidates are,is',
+        'bertology ask "Paris is in {mask}." --candidates France,Italy,England --subject Paris',
+        'bertology ask "She wrote a {mask}." --top 3 --lens none --figure answers.svg',
+    ],
+    needs_input=True,
+)
 def ask(options: AskOptions) -> None:
     """Ask a masked language model what fills a blank, and see the answer come about.
 

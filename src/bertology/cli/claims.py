@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import typer
 
-from bertology.cli.command import Command, PlainGroup
+from bertology.cli.command import PlainGroup, command
 from bertology.cli.console import examples, say, show_table
 from bertology.cli.typer_options import argument
 from bertology.parameters import parameter
@@ -30,7 +30,6 @@ class ShowClaimOptions:
 
 def add_to(app: typer.Typer) -> None:
     """Put `claims` into the app."""
-    listing = Command("claims", list_claims, [ClaimsOptions])
     group = typer.Typer(
         cls=PlainGroup,
         invoke_without_command=True,
@@ -41,16 +40,12 @@ def add_to(app: typer.Typer) -> None:
             "bertology claims show dark-secrets.disabling-some-heads-hurts",
         ),
     )
-    group.callback()(listing.function())
-    Command(
-        "show",
-        show_claim,
-        [ShowClaimOptions],
-        examples=["bertology claims show dark-secrets.disabling-some-heads-hurts"],
-    ).add_to(group)
+    group.callback()(list_claims.function())
+    show_claim.add_to(group)
     app.add_typer(group, name="claims")
 
 
+@command("claims", [ClaimsOptions])
 def list_claims(options: ClaimsOptions) -> None:
     """List or search the claims of the literature, and the study that tests each."""
     from bertology.results.known_claims import find_claims
@@ -73,6 +68,11 @@ def list_claims(options: ClaimsOptions) -> None:
     say(f"{len(found)} claims{apart}. More about one of them: bertology claims show ID")
 
 
+@command(
+    "show",
+    [ShowClaimOptions],
+    examples=["bertology claims show dark-secrets.disabling-some-heads-hurts"],
+)
 def show_claim(options: ShowClaimOptions) -> None:
     """Show one claim: its source, the published numbers, the rule that judges it, and why."""
     from bertology.errors import UnknownNameError

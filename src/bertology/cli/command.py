@@ -101,6 +101,13 @@ class Command:
         return list(found.values())
 
 
+def command(
+    name: str, options: Sequence[type[DataclassInstance]] = (), **more: Any
+) -> Callable[[Callable[..., None]], Command]:
+    """Makes a command of the function that does its work; see `Command`."""
+    return lambda work: Command(name, work, options, **more)
+
+
 def remember_command_line(words: Sequence[str]) -> None:
     """Keep the words that the user typed, for provenance and for hints."""
     _LINE.set(shlex.join(["bertology", *words]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.option_groups import StoreOptions
 from bertology.cli.typer_options import argument, pairs_of
@@ -58,33 +58,16 @@ class DropOptions(StoreOptions):
     yes: bool = flag("Do not ask.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `conclude` and `drop` into the app."""
-    Command(
-        "conclude",
-        conclude,
-        [ConcludeOptions],
-        examples=[
-            "bertology conclude --all",
-            "bertology conclude head-ablation --level 0.9",
-            "bertology conclude latest --set resamples=5000",
-        ],
-        needs_input=True,
-    ).add_to(app)
-    Command(
-        "drop",
-        drop,
-        [DropOptions],
-        examples=[
-            "bertology list --disk",
-            "bertology drop 3fa9",
-            "bertology drop head-ablation --yes",
-            "bertology drop --all --store results",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "conclude",
+    [ConcludeOptions],
+    examples=[
+        "bertology conclude --all",
+        "bertology conclude head-ablation --level 0.9",
+        "bertology conclude latest --set resamples=5000",
+    ],
+    needs_input=True,
+)
 def conclude(options: ConcludeOptions) -> None:
     """Make results, figures and verdicts anew from what was measured, without the model.
 
@@ -204,6 +187,17 @@ def size_text(size: int) -> str:
     return f"{size} B"
 
 
+@command(
+    "drop",
+    [DropOptions],
+    examples=[
+        "bertology list --disk",
+        "bertology drop 3fa9",
+        "bertology drop head-ablation --yes",
+        "bertology drop --all --store results",
+    ],
+    needs_input=True,
+)
 def drop(options: DropOptions) -> None:
     """Remove what was measured from a store; results, figures and verdicts stay.
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, show_table
 from bertology.cli.option_groups import RootOptions
 from bertology.cli.typer_options import argument
@@ -21,22 +19,17 @@ class DatasetsOptions(RootOptions):
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `datasets` into the app."""
-    Command(
-        "datasets",
-        list_datasets,
-        [DatasetsOptions],
-        examples=[
-            "bertology datasets",
-            "bertology datasets paraphrase",
-            "bertology datasets senses",
-            "bertology datasets similar words",
-            "bertology datasets mrpc --root ./data",
-        ],
-    ).add_to(app)
-
-
+@command(
+    "datasets",
+    [DatasetsOptions],
+    examples=[
+        "bertology datasets",
+        "bertology datasets paraphrase",
+        "bertology datasets senses",
+        "bertology datasets similar words",
+        "bertology datasets mrpc --root ./data",
+    ],
+)
 def list_datasets(options: DatasetsOptions) -> None:
     """List or search the corpora. With the name of one: all about it, and how to get it."""
     from bertology.data import catalog

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, say_next, show_table
 from bertology.parameters import flag, parameter
 
@@ -62,16 +60,11 @@ class DemoOptions:
     fresh: bool = flag("Fine-tune and measure again, even if it was done before.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `demo` into the app."""
-    Command(
-        "demo",
-        demo,
-        [DemoOptions],
-        examples=["bertology demo", "bertology demo --to /tmp/demo --fresh"],
-    ).add_to(app)
-
-
+@command(
+    "demo",
+    [DemoOptions],
+    examples=["bertology demo", "bertology demo --to /tmp/demo --fresh"],
+)
 def demo(options: DemoOptions) -> None:
     """See what the bundled BERT knows, what its heads do, and what is lost without them.
 

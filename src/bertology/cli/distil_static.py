@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command, command_line
 from bertology.cli.console import say, say_next, warn
 from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions
 from bertology.cli.typer_options import argument, required
@@ -73,22 +71,17 @@ class DistilStaticOptions(SourceOptions, LoadingOptions):
     force: bool = flag("Replace files that are already there.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `distil-static` into the app."""
-    Command(
-        "distil-static",
-        distil_static,
-        [DistilStaticOptions],
-        examples=[
-            "bertology distil-static bertology-mini --corpus grammar --to vectors.txt",
-            "bertology distil-static bertology-mini --corpus texts.txt.gz --layer 0,3 --to v.txt",
-            "bertology distil-static user/model-on-the-hub --corpus wikitext-2 --method component "
-            "--to vectors.txt",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "distil-static",
+    [DistilStaticOptions],
+    examples=[
+        "bertology distil-static bertology-mini --corpus grammar --to vectors.txt",
+        "bertology distil-static bertology-mini --corpus texts.txt.gz --layer 0,3 --to v.txt",
+        "bertology distil-static user/model-on-the-hub --corpus wikitext-2 --method component "
+        "--to vectors.txt",
+    ],
+    needs_input=True,
+)
 def distil_static(options: DistilStaticOptions) -> None:
     """Distil static word vectors from a model, and write them to a file.
 

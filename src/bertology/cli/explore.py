@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from bertology.cli.annotate import DEFAULT_TASK, MapDraw, labelling_of, load_corpora, login
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say
 from bertology.cli.option_groups import (
     MODEL_HELP,
@@ -51,22 +49,17 @@ class ExploreOptions(StoreOptions, PageOptions, AnnotatorOptions, SourceOptions,
     )  # fmt: skip
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `explore` into the app."""
-    Command(
-        "explore",
-        explore,
-        [ExploreOptions],
-        examples=[
-            "bertology explore",
-            "bertology explore ./my-run/model --root ./data",
-            "bertology explore --no-browser --port 9000",
-            "bertology explore my-model --task my.csv --columns text=review,label=stars",
-            "bertology explore --annotate labels.jsonl --annotator ann",
-        ],
-    ).add_to(app)
-
-
+@command(
+    "explore",
+    [ExploreOptions],
+    examples=[
+        "bertology explore",
+        "bertology explore ./my-run/model --root ./data",
+        "bertology explore --no-browser --port 9000",
+        "bertology explore my-model --task my.csv --columns text=review,label=stars",
+        "bertology explore --annotate labels.jsonl --annotator ann",
+    ],
+)
 def explore(options: ExploreOptions) -> None:
     """See every head's attention on a page in your browser, and switch parts of the model off.
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, show_table
 from bertology.cli.option_groups import MODEL_HELP, ModelOptions, SourceOptions
 from bertology.cli.typer_options import argument, required
@@ -38,20 +36,15 @@ class ExportModelOptions(SourceOptions, ModelOptions):
     force: bool = flag("Replace what is already in the folder.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `export-model` into the app."""
-    Command(
-        "export-model",
-        export_model,
-        [ExportModelOptions],
-        examples=[
-            "bertology export-model small --to deploy",
-            "bertology export-model small --format onnx --texts mrpc --to deploy",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "export-model",
+    [ExportModelOptions],
+    examples=[
+        "bertology export-model small --to deploy",
+        "bertology export-model small --format onnx --texts mrpc --to deploy",
+    ],
+    needs_input=True,
+)
 def export_model(options: ExportModelOptions) -> None:
     """Write a classifier as one file that runs without its Python classes.
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, show_table
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `families` into the app."""
-    Command("families", list_families, examples=["bertology families"]).add_to(app)
-
-
+@command(
+    "families",
+    examples=["bertology families"],
+)
 def list_families() -> None:
     """List the supported model families, and what can be read and changed in each."""
     from bertology.model.families import FAMILIES, Capability

@@ -6,9 +6,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import typer
-
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.option_groups import (
     MODEL_HELP,
@@ -96,25 +94,19 @@ class FinetuneOptions(SourceOptions, LoadingOptions, _Training):
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `finetune` into the app."""
-    Command(
-        "finetune",
-        finetune,
-        [FinetuneOptions],
-        examples=[
-            "bertology finetune bertology-mini grammar-entailment --epochs 1 --batch-size 16",
-            "bertology finetune bertology-mini mrpc --seeds 0,1,2 --to my-mrpc",
-            "bertology finetune bertology-mini rte --start random --early-stopping 2",
-            "bertology finetune bertology-mini mrpc --way adapters:size=16 "
-            "--way layer_rates:decay=0.9",
-            "bertology finetune user/model-on-the-hub reviews.csv --validation held-out.csv "
-            "--columns text=review,label=stars",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "finetune",
+    [FinetuneOptions],
+    examples=[
+        "bertology finetune bertology-mini grammar-entailment --epochs 1 --batch-size 16",
+        "bertology finetune bertology-mini mrpc --seeds 0,1,2 --to my-mrpc",
+        "bertology finetune bertology-mini rte --start random --early-stopping 2",
+        "bertology finetune bertology-mini mrpc --way adapters:size=16 --way layer_rates:decay=0.9",
+        "bertology finetune user/model-on-the-hub reviews.csv --validation held-out.csv "
+        "--columns text=review,label=stars",
+    ],
+    needs_input=True,
+)
 def finetune(options: FinetuneOptions) -> None:
     """Fine-tune a pre-trained model on a task, and get one model for each seed.
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, show_table
 from bertology.cli.typer_options import argument
 from bertology.errors import ModelError
@@ -22,16 +20,11 @@ class ModelsOptions:
     folders: list[Path] | None = argument("Folders with models to list as well.", None)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `models` into the app."""
-    Command(
-        "models",
-        list_models,
-        [ModelsOptions],
-        examples=["bertology models", "bertology models ./my-run/model"],
-    ).add_to(app)
-
-
+@command(
+    "models",
+    [ModelsOptions],
+    examples=["bertology models", "bertology models ./my-run/model"],
+)
 def list_models(options: ModelsOptions) -> None:
     """List the bundled models: size, number of parameters, and training steps."""
     from bertology.model.loading.names import bundled_models, locate

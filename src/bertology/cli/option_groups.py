@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from bertology.cli.command import command_line
 from bertology.cli.typer_options import pairs_of, required
 from bertology.errors import ParameterError
 from bertology.model.loading.names import DEFAULT_MODEL
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.run.loading import ModelSource
+    from bertology.run.session import Session
 
 MODEL_HELP = "A bundled model, a folder or a Hugging Face id."
 
@@ -199,6 +201,20 @@ class EngineOptions:
         "measurements of at most so many bytes, as 500MB.",
         metavar="all|none|SIZE",
     )
+
+    def session(self, store: str, *, force: bool = False) -> Session:
+        """Where results are stored, and how the work is done."""
+        from bertology.run.api import make_session
+
+        return make_session(
+            store,
+            engine=self.engine,
+            workers=self.workers,
+            force=force,
+            batch_tokens=self.batch_tokens,
+            keep_parts=self.keep_parts,
+            command=command_line(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertology.cli.command import command_line
 from bertology.cli.console import say, show_table, warn
 from bertology.cli.option_groups import EngineOptions, LoadingOptions, RootOptions
 from bertology.errors import StoreError
@@ -61,20 +60,6 @@ def model_at_hand(options: PlanOptions, session: Session, where: str, head: str)
     from bertology.run.at_hand import ModelAtHand
 
     return ModelAtHand(replace(options.model_source(), name=where), head, session.store)
-
-
-def session_of(options: PlanOptions, to: Path) -> Session:
-    """Where results are stored, and how the work is done."""
-    from bertology.run.api import make_session
-
-    return make_session(
-        options.store or str(to / "results"),
-        engine=options.engine,
-        workers=options.workers,
-        batch_tokens=options.batch_tokens,
-        keep_parts=options.keep_parts,
-        command=command_line(),
-    )
 
 
 def check_folder(to: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command, command_line
 from bertology.cli.console import say, say_next, show_table
 from bertology.cli.option_groups import DeviceOptions
 from bertology.errors import BertologyError, InterruptedRunError, ParameterError
@@ -94,21 +94,16 @@ class PretrainOptions(DeviceOptions):
     example: bool = flag("Print an example of a recipe, and do nothing.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `pretrain` into the app."""
-    Command(
-        "pretrain",
-        pretrain,
-        [PretrainOptions],
-        examples=[
-            "bertology pretrain --example > recipe.yaml",
-            "bertology pretrain --config recipe.yaml --to my-bert --dry-run",
-            "bertology pretrain --config recipe.yaml --to my-bert",
-            "torchrun --nproc-per-node 4 -m bertology pretrain --config recipe.yaml --to my-bert",
-        ],
-    ).add_to(app)
-
-
+@command(
+    "pretrain",
+    [PretrainOptions],
+    examples=[
+        "bertology pretrain --example > recipe.yaml",
+        "bertology pretrain --config recipe.yaml --to my-bert --dry-run",
+        "bertology pretrain --config recipe.yaml --to my-bert",
+        "torchrun --nproc-per-node 4 -m bertology pretrain --config recipe.yaml --to my-bert",
+    ],
+)
 def pretrain(options: PretrainOptions) -> None:
     """Pre-train a BERT on text by a recipe, and get the model with its tokenizer and model card.
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.option_groups import DeviceOptions, SourceOptions, StoreOptions
 from bertology.cli.typer_options import argument
@@ -73,24 +71,19 @@ class ReportOptions(StoreOptions, DeviceOptions, _MeasuredOptions):
     )  # fmt: skip
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `report` into the app."""
-    Command(
-        "report",
-        report,
-        [ReportOptions],
-        examples=[
-            "bertology report bertology-mini --measure",
-            "bertology report my-model --measure --task test.csv --columns text=review,label=stars",
-            "bertology report bertology-mini --store reproductions/dark-secrets/results",
-            "bertology report bertology-mini --compare mrpc --to before-and-after.html",
-            "bertology report small --compare small-original --measure",
-            "bertology report bertology-mini --export figures",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "report",
+    [ReportOptions],
+    examples=[
+        "bertology report bertology-mini --measure",
+        "bertology report my-model --measure --task test.csv --columns text=review,label=stars",
+        "bertology report bertology-mini --store reproductions/dark-secrets/results",
+        "bertology report bertology-mini --compare mrpc --to before-and-after.html",
+        "bertology report small --compare small-original --measure",
+        "bertology report bertology-mini --export figures",
+    ],
+    needs_input=True,
+)
 def report(options: ReportOptions) -> None:
     """Write one page about a model from stored results: heads, layers, studies and claims.
 

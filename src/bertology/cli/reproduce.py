@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, say_next, warn
 from bertology.cli.plans import (
     PlanOptions,
@@ -18,7 +16,6 @@ from bertology.cli.plans import (
     check_folder,
     model_at_hand,
     reproduction_options,
-    session_of,
     show_missing,
     show_plan,
 )
@@ -42,23 +39,18 @@ class ReproduceOptions(PlanOptions):
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `reproduce` into the app."""
-    Command(
-        "reproduce",
-        reproduce,
-        [ReproduceOptions],
-        examples=[
-            "bertology reproduce dark-secrets",
-            "bertology reproduce primer",
-            "bertology reproduce dark-secrets --dry-run",
-            "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
-            "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "reproduce",
+    [ReproduceOptions],
+    examples=[
+        "bertology reproduce dark-secrets",
+        "bertology reproduce primer",
+        "bertology reproduce dark-secrets --dry-run",
+        "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
+        "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",
+    ],
+    needs_input=True,
+)
 def reproduce(options: ReproduceOptions) -> None:
     """Repeat all experiments of a paper, and get one page with its figures and verdicts.
 
@@ -78,7 +70,7 @@ def reproduce(options: ReproduceOptions) -> None:
     paper = PAPERS.get(options.paper)
     asked = reproduction_options(options)
     to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(asked.model)}")
-    session = session_of(options, to)
+    session = options.session(options.store or str(to / "results"))
     about = model_at_hand(options, session, asked.model, "base").about()
     plan = plan_paper(paper, asked, Shape(**about["shape"]))
     show_missing(plan)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import columns_that_fit, say, show_table
 from bertology.cli.option_groups import StoreOptions
 from bertology.cli.typer_options import argument, required
@@ -70,36 +68,15 @@ class ExportOptions(StoreOptions):
     force: bool = flag("Replace files of the same names that hold something else.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `list`, `show` and `export` into the app."""
-    Command(
-        "list",
-        list_results,
-        [ListOptions],
-        examples=[
-            "bertology list",
-            "bertology list --disk",
-            "bertology list --study head-ablation --store s3://lab",
-        ],
-    ).add_to(app)
-    Command(
-        "show",
-        show,
-        [ShowOptions],
-        examples=["bertology show latest", "bertology show 3fa9 --rows 200"],
-    ).add_to(app)
-    Command(
-        "export",
-        export,
-        [ExportOptions],
-        examples=[
-            "bertology export 3fa9c1 --format csv --to tables",
-            "bertology export 3fa9c1 --format pdf --to figures",
-            "bertology export latest --format pdf,latex --width column --to paper",
-        ],
-    ).add_to(app)
-
-
+@command(
+    "list",
+    [ListOptions],
+    examples=[
+        "bertology list",
+        "bertology list --disk",
+        "bertology list --study head-ablation --store s3://lab",
+    ],
+)
 def list_results(options: ListOptions) -> None:
     """List the stored results, newest first."""
     from bertology.results.store import Store
@@ -133,6 +110,11 @@ def list_results(options: ListOptions) -> None:
     )
 
 
+@command(
+    "show",
+    [ShowOptions],
+    examples=["bertology show latest", "bertology show 3fa9 --rows 200"],
+)
 def show(options: ShowOptions) -> None:
     """Show a stored result: its parameters, its main table and its verdicts on claims."""
     result, folder = _load(options.store, options.identity)
@@ -140,6 +122,15 @@ def show(options: ShowOptions) -> None:
     say(f"Result:  {folder}")
 
 
+@command(
+    "export",
+    [ExportOptions],
+    examples=[
+        "bertology export 3fa9c1 --format csv --to tables",
+        "bertology export 3fa9c1 --format pdf --to figures",
+        "bertology export latest --format pdf,latex --width column --to paper",
+    ],
+)
 def export(options: ExportOptions) -> None:
     """Write the tables or figures of a stored result to files."""
     from bertology.report.export import FORMATS

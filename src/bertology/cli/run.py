@@ -161,11 +161,6 @@ def _group() -> None:
     """
 
 
-def summary_line(kind: type[object]) -> str:
-    """The first line of a docstring."""
-    return (inspect.getdoc(kind) or "").partition("\n")[0]
-
-
 def _examples(name: str, kind: type[Study]) -> list[str]:
     data = ""
     if kind.needs.task or kind.needs.fields:
@@ -198,17 +193,9 @@ def _bundled_corpus(study: str, needs: Needs) -> str:
 
 
 def _run(name: str, options: RunOptions, study: Study) -> None:
-    from bertology.run.api import make_session, run_study
+    from bertology.run.api import run_study
 
-    session = make_session(
-        options.store,
-        engine=options.engine,
-        workers=options.workers,
-        force=options.force,
-        batch_tokens=options.batch_tokens,
-        keep_parts=options.keep_parts,
-        command=command_line(),
-    )
+    session = options.session(options.store, force=options.force)
     model = replace(options.model_source(), dtype=options.dtype, num_labels=options.num_labels)
     results = []
     for corpus in options.load_corpora():

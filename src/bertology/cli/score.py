@@ -6,9 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import check_file, say, show_table, warn, write_file
 from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions
 from bertology.cli.typer_options import argument, required
@@ -35,21 +33,16 @@ class ScoreOptions(SourceOptions, LoadingOptions):
     json: str | None = parameter(None, "Also write all numbers to this JSON file.", metavar="FILE")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `score` into the app."""
-    Command(
-        "score",
-        score,
-        [ScoreOptions],
-        examples=[
-            "bertology score bertology-demo/model --task grammar-entailment",
-            "bertology score my-model --task held-out.csv --columns text=review,label=stars",
-            "bertology score user/model-on-the-hub --task sst-2 --limit 200 --json score.json",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "score",
+    [ScoreOptions],
+    examples=[
+        "bertology score bertology-demo/model --task grammar-entailment",
+        "bertology score my-model --task held-out.csv --columns text=review,label=stars",
+        "bertology score user/model-on-the-hub --task sst-2 --limit 200 --json score.json",
+    ],
+    needs_input=True,
+)
 def score(options: ScoreOptions) -> None:
     """Score a model on a task: every metric with its interval, and the speed.
 

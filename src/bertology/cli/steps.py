@@ -6,9 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command
 from bertology.cli.console import say
 from bertology.cli.option_groups import (
     MODEL_HELP,
@@ -45,26 +43,21 @@ class StepsOptions(EngineOptions, StoreOptions, CorpusOptions, DeviceOptions):
     force: bool = flag("Compute again, even if results are stored.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `steps` into the app."""
-    Command(
-        "steps",
-        steps,
-        [StepsOptions],
-        examples=[
-            "bertology steps bertology-mini --study token-classes --measure sep_weight "
-            "--corpus grammar --limit 200",
-            "bertology steps bertology-mini --study minimal-pairs --measure pair_accuracy "
-            "--corpus grammar-agreement --limit 200",
-            "bertology steps bertology-mini --study edge-probes --corpus grammar --limit 300 "
-            "--set tasks=pos,relation",
-            "bertology steps my-run --study outlier-dimensions --measure largest_sigma "
-            "--corpus grammar --set draws=0",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "steps",
+    [StepsOptions],
+    examples=[
+        "bertology steps bertology-mini --study token-classes --measure sep_weight "
+        "--corpus grammar --limit 200",
+        "bertology steps bertology-mini --study minimal-pairs --measure pair_accuracy "
+        "--corpus grammar-agreement --limit 200",
+        "bertology steps bertology-mini --study edge-probes --corpus grammar --limit 300 "
+        "--set tasks=pos,relation",
+        "bertology steps my-run --study outlier-dimensions --measure largest_sigma "
+        "--corpus grammar --set draws=0",
+    ],
+    needs_input=True,
+)
 def steps(options: StepsOptions) -> None:
     """Draw a measure of a study over the steps of a training run, and say when it emerges.
 
@@ -72,20 +65,11 @@ def steps(options: StepsOptions) -> None:
     again.
     """
     from bertology.cli.results import show_result
-    from bertology.run.api import make_session
     from bertology.run.loading import ModelSource
     from bertology.run.over_steps import over_steps
     from bertology.studies.joins.training_steps import TrainingSteps
 
-    session = make_session(
-        options.store,
-        engine=options.engine,
-        workers=options.workers,
-        force=options.force,
-        batch_tokens=options.batch_tokens,
-        keep_parts=options.keep_parts,
-        command=command_line(),
-    )
+    session = options.session(options.store, force=options.force)
     results = over_steps(
         options.study,
         _study(options),

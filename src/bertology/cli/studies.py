@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say, show_table
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `studies` into the app."""
-    Command(
-        "studies",
-        list_studies,
-        examples=["bertology studies", "bertology run head-ablation --help"],
-    ).add_to(app)
-
-
+@command(
+    "studies",
+    examples=["bertology studies", "bertology run head-ablation --help"],
+)
 def list_studies() -> None:
     """List the studies by topic: the question of each, and what it needs."""
     from bertology.studies import table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import command, command_line
 from bertology.cli.console import check_file, say, say_next, show_table, warn, write_file
 from bertology.cli.option_groups import MODEL_HELP
 from bertology.cli.plans import (
@@ -19,7 +19,6 @@ from bertology.cli.plans import (
     check_folder,
     model_at_hand,
     reproduction_options,
-    session_of,
     show_missing,
     show_plan,
 )
@@ -30,11 +29,7 @@ from bertology.parameters import parameter
 if TYPE_CHECKING:
     from bertology.reproduce.judged import JudgedClaim
     from bertology.reproduce.plan import ReproductionOptions
-    from bertology.reproduce.verify import (
-        FineTunedModel,
-        Verification,
-        VerificationPart,
-    )
+    from bertology.reproduce.verify import FineTunedModel, Verification, VerificationPart
     from bertology.run.session import Session
 
 
@@ -60,22 +55,17 @@ class VerifyOptions(PlanOptions):
     csv: str | None = parameter(None, "Also write the verdicts to this CSV file.", metavar="FILE")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `verify` into the app."""
-    Command(
-        "verify",
-        verify,
-        [VerifyOptions],
-        examples=[
-            "bertology verify bertology-mini",
-            "bertology verify bertology-mini --claims frame,disabling-some-heads-hurts",
-            "bertology verify bertology-mini --dry-run",
-            "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "verify",
+    [VerifyOptions],
+    examples=[
+        "bertology verify bertology-mini",
+        "bertology verify bertology-mini --claims frame,disabling-some-heads-hurts",
+        "bertology verify bertology-mini --dry-run",
+        "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
+    ],
+    needs_input=True,
+)
 def verify(options: VerifyOptions) -> None:
     """Test claims of the literature on a model, and get a table of verdicts.
 
@@ -107,7 +97,7 @@ def _verify(options: VerifyOptions) -> Verification | None:
     for name in ("json", "csv"):
         check_file(getattr(options, name), f"--{name}")
     to = Path(options.to or ".")
-    session = session_of(options, to)
+    session = options.session(options.store or str(to / "results"))
     asked, fine_tuned, about = _begin(options, session)
     parts = plan_parts(chosen.claims, asked, Shape(**about["shape"]))
     say(f"{options.model}: {_claims(len(chosen.claims))}", style="bold")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say
 from bertology.cli.explore import load_to_show
 from bertology.cli.option_groups import MODEL_HELP, DeviceOptions
@@ -28,21 +26,16 @@ class ViewOptions(DeviceOptions):
     force: bool = flag("Replace a file that is already there.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `view` into the app."""
-    Command(
-        "view",
-        view,
-        [ViewOptions],
-        examples=[
-            'bertology view "The keys to the old cabinet are on the table." --to page.html',
-            'bertology view "The keys to the old cabinet [MASK] here." --to verbs.html',
-            'bertology view "A man is playing." "Somebody makes music." --to pair.html',
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "view",
+    [ViewOptions],
+    examples=[
+        'bertology view "The keys to the old cabinet are on the table." --to page.html',
+        'bertology view "The keys to the old cabinet [MASK] here." --to verbs.html',
+        'bertology view "A man is playing." "Somebody makes music." --to pair.html',
+    ],
+    needs_input=True,
+)
 def view(options: ViewOptions) -> None:
     """Write every head's attention on a text to one HTML file, to send to a class.
 

@@ -9,7 +9,7 @@ Other packages add families through the entry-point group `bertology.families`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
@@ -106,219 +106,175 @@ class Family:
         return template.format(**self.coordinates(config, layer))
 
 
+_INSIDE = frozenset({"attention", "projection", "mlp", "mlp_up", "activation"})
+
+
+def _within(block: str, *, norms: Sequence[str], **parts: Any) -> Stack:
+    """A stack whose parts lie in its block; of norms the attention's comes first."""
+    places: dict[str, Any] = {
+        n: f"{block}.{part}" if n in _INSIDE else part for n, part in parts.items()
+    }
+    named = zip(("attention", "output"), norms, strict=False)
+    return Stack(block=block, norms={n: f"{block}.{norm}" for n, norm in named}, **places)
+
+
 _BERT_BLOCK = "encoder.layer.{i}"
-_BERT = Stack(
-    block=_BERT_BLOCK,
-    attention=f"{_BERT_BLOCK}.attention.self",
-    projection=f"{_BERT_BLOCK}.attention.output.dense",
-    mlp=f"{_BERT_BLOCK}.output.dense",
-    mlp_up=f"{_BERT_BLOCK}.intermediate.dense",
-    activation=f"{_BERT_BLOCK}.intermediate.intermediate_act_fn",
-    norms={
-        "attention": f"{_BERT_BLOCK}.attention.output.LayerNorm",
-        "output": f"{_BERT_BLOCK}.output.LayerNorm",
-    },
+_BERT = _within(
+    _BERT_BLOCK,
+    attention="attention.self",
+    projection="attention.output.dense",
+    mlp="output.dense",
+    mlp_up="intermediate.dense",
+    activation="intermediate.intermediate_act_fn",
+    norms=("attention.output.LayerNorm", "output.LayerNorm"),
     qkv=("query", "key", "value"),
 )
 
 
-def _like_bert(
-    model_type: str,
-    title: str,
-    *,
-    lacks: frozenset[Capability] = frozenset(),
-    adapter: str | None = None,
-    position_offset: int = 0,
-    relative_positions: bool = False,
-) -> Family:
-    return Family(
-        model_type,
-        title,
-        {"encoder": _BERT},
-        lacks=lacks,
-        adapter=adapter,
-        position_offset=position_offset,
-        relative_positions=relative_positions,
-    )
+def _encoder(model_type: str, title: str, stack: Stack = _BERT, **more: Any) -> Family:
+    return Family(model_type, title, {"encoder": stack}, **more)
 
 
 _ADAPTERS = "bertology.model.hooks.adapters"
 _SLOW = Capability.FAST_REPLAY
 _NO_MLM = Capability.MASKED_LM
 
-_DISTIL = "transformer.layer.{i}"
-_ALBERT = "encoder.albert_layer_groups.{g}.albert_layers.{k}"
-_MODERN = "layers.{i}"
-_BART_E, _BART_D = "encoder.layers.{i}", "decoder.layers.{i}"
-_T5 = "encoder.block.{i}"
 
-
-def _bart(block: str, attention: str, norm: str, side: str, *, whole: bool = True) -> Stack:
-    return Stack(
-        block=block,
-        attention=f"{block}.{attention}",
-        projection=f"{block}.{attention}.out_proj",
-        mlp=f"{block}.fc2" if whole else None,
-        norms={"attention": f"{block}.{norm}"}
-        | ({"output": f"{block}.final_layer_norm"} if whole else {}),
+def _bart(attention: str, side: str, **mlp: str) -> Stack:
+    return _within(
+        f"{side}.layers.{{i}}",
+        attention=attention,
+        projection=f"{attention}.out_proj",
+        norms=(f"{attention}_layer_norm", *(("final_layer_norm",) if mlp else ())),
         qkv=("q_proj", "k_proj", "v_proj"),
         layers=f"{side}_layers",
         heads=f"{side}_attention_heads",
         mlp_size=f"{side}_ffn_dim",
+        **mlp,
     )
 
 
 _ROWS = (
-    _like_bert("bert", "BERT"),
-    _like_bert("roberta", "RoBERTa", position_offset=2),
-    _like_bert("xlm-roberta", "XLM-R", position_offset=2),
-    _like_bert("camembert", "CamemBERT", position_offset=2),
-    _like_bert("electra", "ELECTRA"),
-    Family(
+    _encoder("bert", "BERT"),
+    _encoder("roberta", "RoBERTa", position_offset=2),
+    _encoder("xlm-roberta", "XLM-R", position_offset=2),
+    _encoder("camembert", "CamemBERT", position_offset=2),
+    _encoder("electra", "ELECTRA"),
+    _encoder(
         "distilbert",
         "DistilBERT",
-        {
-            "encoder": Stack(
-                block=_DISTIL,
-                attention=f"{_DISTIL}.attention",
-                projection=f"{_DISTIL}.attention.out_lin",
-                mlp=f"{_DISTIL}.ffn.lin2",
-                mlp_up=f"{_DISTIL}.ffn.lin1",
-                activation=f"{_DISTIL}.ffn.activation",
-                norms={
-                    "attention": f"{_DISTIL}.sa_layer_norm",
-                    "output": f"{_DISTIL}.output_layer_norm",
-                },
-                qkv=("q_lin", "k_lin", "v_lin"),
-                layers="n_layers",
-                heads="n_heads",
-                mlp_size="hidden_dim",
-            )
-        },
+        _within(
+            "transformer.layer.{i}",
+            attention="attention",
+            projection="attention.out_lin",
+            mlp="ffn.lin2",
+            mlp_up="ffn.lin1",
+            activation="ffn.activation",
+            norms=("sa_layer_norm", "output_layer_norm"),
+            qkv=("q_lin", "k_lin", "v_lin"),
+            layers="n_layers",
+            heads="n_heads",
+            mlp_size="hidden_dim",
+        ),
     ),
-    Family(
+    _encoder(
         "albert",
         "ALBERT",
-        {
-            "encoder": Stack(
-                block=_ALBERT,
-                attention=f"{_ALBERT}.attention",
-                projection=f"{_ALBERT}.attention.dense",
-                mlp=f"{_ALBERT}.ffn_output",
-                mlp_up=f"{_ALBERT}.ffn",
-                activation=f"{_ALBERT}.activation",
-                norms={
-                    "attention": f"{_ALBERT}.attention.LayerNorm",
-                    "output": f"{_ALBERT}.full_layer_layer_norm",
-                },
-                qkv=("query", "key", "value"),
-            )
-        },
+        _within(
+            "encoder.albert_layer_groups.{g}.albert_layers.{k}",
+            attention="attention",
+            projection="attention.dense",
+            mlp="ffn_output",
+            mlp_up="ffn",
+            activation="activation",
+            norms=("attention.LayerNorm", "full_layer_layer_norm"),
+            qkv=("query", "key", "value"),
+        ),
         # One module serves every layer: a head cannot be cut from one layer alone.
         lacks=frozenset({Capability.PRUNING}),
         coordinates=_albert,
     ),
-    Family(
+    _encoder(
         "mobilebert",
         "MobileBERT",
         # Inside its bottlenecks a layer is narrower than the stream, which ends in this norm.
-        {
-            "encoder": replace(
-                _BERT, norms={**_BERT.norms, "output": f"{_BERT_BLOCK}.output.bottleneck.LayerNorm"}
-            )
-        },
+        replace(
+            _BERT, norms={**_BERT.norms, "output": f"{_BERT_BLOCK}.output.bottleneck.LayerNorm"}
+        ),
         lacks=frozenset({_SLOW}),
     ),
-    Family(
+    _encoder(
         "modernbert",
         "ModernBERT",
-        {
-            "encoder": Stack(
-                block=_MODERN,
-                attention=f"{_MODERN}.attn",
-                projection=f"{_MODERN}.attn.Wo",
-                mlp=f"{_MODERN}.mlp.Wo",
-                norms={"attention": f"{_MODERN}.attn_norm", "output": f"{_MODERN}.mlp_norm"},
-                pre_norm=True,
-                qkv=("Wqkv",),
-            )
-        },
+        _within(
+            "layers.{i}",
+            attention="attn",
+            projection="attn.Wo",
+            mlp="mlp.Wo",
+            norms=("attn_norm", "mlp_norm"),
+            pre_norm=True,
+            qkv=("Wqkv",),
+        ),
         lacks=frozenset({_SLOW}),
         final_norm="final_norm",
     ),
-    Family(
+    _encoder(
         "mpnet",
         "MPNet",
-        {
-            "encoder": Stack(
-                block=_BERT_BLOCK,
-                attention=f"{_BERT_BLOCK}.attention.attn",
-                projection=f"{_BERT_BLOCK}.attention.attn.o",
-                mlp=f"{_BERT_BLOCK}.output.dense",
-                norms={
-                    "attention": f"{_BERT_BLOCK}.attention.LayerNorm",
-                    "output": f"{_BERT_BLOCK}.output.LayerNorm",
-                },
-                qkv=("q", "k", "v"),
-            )
-        },
+        _within(
+            _BERT_BLOCK,
+            attention="attention.attn",
+            projection="attention.attn.o",
+            mlp="output.dense",
+            norms=("attention.LayerNorm", "output.LayerNorm"),
+            qkv=("q", "k", "v"),
+        ),
         # The relative position bias of every layer has one row per head.
         lacks=frozenset({_SLOW, Capability.PRUNING}),
         adapter=f"{_ADAPTERS}:mpnet",
         position_offset=2,
     ),
-    _like_bert(
-        "deberta",
-        "DeBERTa",
-        adapter=f"{_ADAPTERS}:deberta",
-        lacks=frozenset({_SLOW, Capability.PRUNING}),
-        relative_positions=True,
+    *(
+        _encoder(
+            model_type,
+            title,
+            adapter=f"{_ADAPTERS}:{model_type.replace('-', '_')}",
+            lacks=frozenset({_SLOW, Capability.PRUNING}),
+            relative_positions=True,
+        )
+        for model_type, title in (("deberta", "DeBERTa"), ("deberta-v2", "DeBERTa v2 / v3"))
     ),
-    _like_bert(
-        "deberta-v2",
-        "DeBERTa v2 / v3",
-        adapter=f"{_ADAPTERS}:deberta_v2",
-        lacks=frozenset({_SLOW, Capability.PRUNING}),
-        relative_positions=True,
-    ),
-    Family(
+    _encoder(
         "xlnet",
         "XLNet",
-        {
-            "encoder": Stack(
-                block="layer.{i}",
-                attention="layer.{i}.rel_attn",
-                mlp="layer.{i}.ff.layer_2",
-                norms={
-                    "attention": "layer.{i}.rel_attn.layer_norm",
-                    "output": "layer.{i}.ff.layer_norm",
-                },
-                layers="n_layer",
-                heads="n_head",
-                mlp_size="d_inner",
-            )
-        },
+        _within(
+            "layer.{i}",
+            attention="rel_attn",
+            mlp="ff.layer_2",
+            norms=("rel_attn.layer_norm", "ff.layer_norm"),
+            layers="n_layer",
+            heads="n_head",
+            mlp_size="d_inner",
+        ),
         lacks=frozenset({_SLOW, Capability.PRUNING, _NO_MLM}),
         adapter=f"{_ADAPTERS}:xlnet",
         time_first=True,
         relative_positions=True,
     ),
-    Family(
+    _encoder(
         "xlm",
         "XLM",
-        {
-            "encoder": Stack(
-                block="attentions.{i}",
-                attention="attentions.{i}",
-                projection="attentions.{i}.out_lin",
-                mlp="ffns.{i}.lin2",
-                norms={"attention": "layer_norm1.{i}", "output": "layer_norm2.{i}"},
-                exit="layer_norm2.{i}",
-                layers="n_layers",
-                heads="n_heads",
-                mlp_size="",
-            )
-        },
+        Stack(
+            block="attentions.{i}",
+            attention="attentions.{i}",
+            projection="attentions.{i}.out_lin",
+            mlp="ffns.{i}.lin2",
+            norms={"attention": "layer_norm1.{i}", "output": "layer_norm2.{i}"},
+            exit="layer_norm2.{i}",
+            layers="n_layers",
+            heads="n_heads",
+            mlp_size="",
+        ),
         lacks=frozenset({_SLOW, Capability.PRUNING}),
         adapter=f"{_ADAPTERS}:xlm",
     ),
@@ -326,12 +282,12 @@ _ROWS = (
         "gpt2",
         "GPT-2",
         {
-            "decoder": Stack(
-                block="h.{i}",
-                attention="h.{i}.attn",
-                projection="h.{i}.attn.c_proj",
-                mlp="h.{i}.mlp.c_proj",
-                norms={"attention": "h.{i}.ln_1", "output": "h.{i}.ln_2"},
+            "decoder": _within(
+                "h.{i}",
+                attention="attn",
+                projection="attn.c_proj",
+                mlp="mlp.c_proj",
+                norms=("ln_1", "ln_2"),
                 pre_norm=True,
                 qkv=("c_attn",),
                 layers="n_layer",
@@ -346,34 +302,27 @@ _ROWS = (
         "bart",
         "BART",
         {
-            "encoder": _bart(_BART_E, "self_attn", "self_attn_layer_norm", "encoder"),
-            "decoder": _bart(_BART_D, "self_attn", "self_attn_layer_norm", "decoder"),
-            "cross": _bart(
-                _BART_D, "encoder_attn", "encoder_attn_layer_norm", "decoder", whole=False
-            ),
+            "encoder": _bart("self_attn", "encoder", mlp="fc2"),
+            "decoder": _bart("self_attn", "decoder", mlp="fc2"),
+            "cross": _bart("encoder_attn", "decoder"),
         },
         lacks=frozenset({_SLOW}),
     ),
-    Family(
+    _encoder(
         "t5",
         "T5 encoder",
-        {
-            "encoder": Stack(
-                block=_T5,
-                attention=f"{_T5}.layer.0.SelfAttention",
-                projection=f"{_T5}.layer.0.SelfAttention.o",
-                mlp=f"{_T5}.layer.1.DenseReluDense.wo",
-                norms={
-                    "attention": f"{_T5}.layer.0.layer_norm",
-                    "output": f"{_T5}.layer.1.layer_norm",
-                },
-                pre_norm=True,
-                qkv=("q", "k", "v"),
-                layers="num_layers",
-                heads="num_heads",
-                mlp_size="d_ff",
-            )
-        },
+        _within(
+            "encoder.block.{i}",
+            attention="layer.0.SelfAttention",
+            projection="layer.0.SelfAttention.o",
+            mlp="layer.1.DenseReluDense.wo",
+            norms=("layer.0.layer_norm", "layer.1.layer_norm"),
+            pre_norm=True,
+            qkv=("q", "k", "v"),
+            layers="num_layers",
+            heads="num_heads",
+            mlp_size="d_ff",
+        ),
         lacks=frozenset({_SLOW, _NO_MLM, Capability.PRUNING}),
         relative_positions=True,
         final_norm="encoder.final_layer_norm",

@@ -6,9 +6,12 @@ or a profile of layers needs, its caption included. `about` names model and data
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from bertology.errors import ParameterError
 from bertology.report import figures
@@ -190,24 +193,84 @@ def profile(
     about: str,
     *,
     title: str,
-    reading: str,
+    reading: str = "",
     labels: Sequence[str] = (),
     shaded: str = "intervals over examples",
+    beside: Mapping[str, ArrayLike] | None = None,
+    caption: str = "",
 ) -> Drawing:
-    """Several measures of layers as lines with bands; `shaded` says what these are."""
-    named, bands = _labels(measures, labels), []
-    for label, m in zip(named, measures, strict=True):
-        low, high = (m.values if b is None else b for b in (m.low, m.high))
-        bands.append(figures.Band(label, m.values, low, high))
-    unit = measures[0].unit
+    """Several measures of layers as lines with bands; `shaded` says what these are.
+
+    `beside` are lines to compare with, in the same unit: a value for each layer, or one for all.
+    """
+    named, unit = _labels(measures, labels), measures[0].unit
+    bands = [
+        figures.Band(label, m.values, m.low, m.high)
+        for label, m in zip(named, measures, strict=True)
+    ] + [
+        figures.Band(label, np.broadcast_to(values, measures[0].values.shape))
+        for label, values in (beside or {}).items()
+    ]
     draw = partial(
         figures.layer_profile, bands, title=f"{title}\n{about}", label=unit, shaded=shaded
     )
-    caption = (
+    caption = caption or (
         f"{title}: layers to the right, upwards {', '.join(named)}, in {unit}. Bands are {shaded}. "
         f"{reading}"
     )
     return Drawing(name, draw, caption, tuple(m.name for m in measures))
+
+
+def dots(
+    name: str,
+    panels: Sequence[figures.Dots],
+    rows: Iterable[object],
+    about: str,
+    *,
+    title: str,
+    caption: str,
+    note: str = "",
+    reference: str | None = None,
+    same_scale: bool = False,
+) -> Drawing:
+    """What is measured of things that are named: a row for each, and a panel for each measure."""
+    draw = partial(
+        figures.interval_dots,
+        panels,
+        [str(row) for row in rows],
+        title=f"{title}\n{about}",
+        note=note,
+        reference=reference,
+        same_scale=same_scale,
+    )
+    return Drawing(name, draw, caption)
+
+
+def curve(
+    name: str,
+    bands: Sequence[figures.Band],
+    places: Sequence[str] | None,
+    about: str,
+    *,
+    title: str,
+    label: str,
+    xlabel: str,
+    caption: str,
+    level: float | None = None,
+    note: str = "",
+) -> Drawing:
+    """Lines with bands over other things than layers; see `figures.band_curve`."""
+    draw = partial(
+        figures.band_curve,
+        bands,
+        places,
+        title=f"{title}\n{about}",
+        label=label,
+        xlabel=xlabel,
+        level=level,
+        note=note,
+    )
+    return Drawing(name, draw, caption)
 
 
 def type_grid(

@@ -18,15 +18,7 @@ from bertology.errors import (
     ModelError,
     ParameterError,
 )
-from bertology.reproduce.plan import (
-    Combine,
-    Data,
-    FineTune,
-    PlanStep,
-    RunSteps,
-    RunStudy,
-    StepPlan,
-)
+from bertology.reproduce.plan import Combine, Data, FineTune, PlanStep, RunSteps, RunStudy, StepPlan
 from bertology.run.at_hand import ModelAtHand
 from bertology.run.loading import describe_model
 from bertology.studies import JOINS, STUDIES

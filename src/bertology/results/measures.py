@@ -57,19 +57,20 @@ class Measure:
         table: pd.DataFrame,
         column: str,
         *,
-        bounds: tuple[str, str] | None = None,
+        bounds: tuple[str, str] | tuple[()] | None = (),
         sure: str | None = None,
         scale: float = 1.0,
         **words: Any,
     ) -> Measure:
         """From a column of a table of heads or layers, and the columns of its bounds and tests.
 
-        `scale` multiplies values and bounds, such as 100 for shares in per cent; `words` are the
-        other fields, such as `name` and `title`.
+        Bounds that are not named are those of `bounds_of`; None: it has none. `scale` multiplies
+        values and bounds, such as 100 for shares in per cent; `words` are the other fields, such
+        as `name` and `title`.
         """
         low, high = (
             None if name is None else scale * column_grid(table, name)
-            for name in (bounds or (None, None))
+            for name in (bounds_of(table, column) if bounds == () else bounds) or (None, None)
         )
         return cls(
             values=scale * column_grid(table, column),
@@ -122,6 +123,11 @@ class Tracked:
     unit: str = ""
     gain: bool = False
     """Whether 0 is the line to be crossed: below it, there is nothing that baselines lack."""
+
+
+def bounds_of(table: pd.DataFrame, column: str) -> tuple[str, str] | None:
+    """The columns of a column's bounds, `COLUMN_low` and `COLUMN_high`, where there are any."""
+    return (f"{column}_low", f"{column}_high") if f"{column}_low" in table else None
 
 
 def column_grid(table: pd.DataFrame, column: str) -> NDArray[np.floating]:

@@ -25,10 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bertology.errors import (
-    ResultNotFoundError,
-    StoreError,
-)
+from bertology.errors import ResultNotFoundError, StoreError
 from bertology.results.drawing_code import drawn_by
 from bertology.results.files import Files, LocalFiles, open_files
 from bertology.results.formats import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertology.errors import CapabilityError, ParameterError
 from bertology.run.requirements import check_model
@@ -95,7 +95,8 @@ def check_others(
     for other in others.values():
         check_model(name, study, other)
         if study.by_words:
-            study.check(other, corpus)
+            given: Any = corpus  # one that needs no fields may get none
+            study.check(other, given)
             continue
         one, two = (
             (e.family.model_type, e.shape.layers, e.shape.heads, e.numbering.removed)

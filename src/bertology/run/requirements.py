@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertology.errors import CapabilityError
 from bertology.studies.study import Study
@@ -32,7 +32,8 @@ def check_needs(
     if head in _LABELLED_HEADS and corpus is not None and task is not None:
         _check_labels(encoder, task)
         match = _label_match(encoder, corpus, task) if head == "classification" else None
-    study.check(encoder, corpus)
+    given: Any = corpus  # one that needs no fields may get none
+    study.check(encoder, given)
     return match
 
 

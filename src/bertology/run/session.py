@@ -9,12 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from bertology.errors import (
-    BertologyError,
-    InterruptedRunError,
-    JobError,
-    ParameterError,
-)
+from bertology.errors import BertologyError, InterruptedRunError, JobError, ParameterError
 from bertology.parameters import KEEP_PARTS, size_of
 from bertology.quiet import is_verbose
 from bertology.results.measured import Measurement, PartLostError, StoredPart, measurement_key
@@ -279,6 +274,7 @@ class Session:
         from bertology.results.provenance import Provenance
 
         parameters, shown = study.parameters, None
+        given: Any = corpus  # a study of weights alone has none
         if corpus is not None:
             shown = {
                 "name": corpus.name,
@@ -298,7 +294,7 @@ class Session:
             model=model,
             corpus=shown,
             others=others,
-            ingredients=study.measuring().ingredients(corpus),
+            ingredients=study.measuring().ingredients(given),
             seed=parameters.get("seed"),
             command=self.command,
         )

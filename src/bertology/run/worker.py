@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-from bertology.errors import DataError, ModelError
+from bertology.errors import DataError, InterruptedRunError, ModelError
 from bertology.quiet import hush
 from bertology.run.engine import Advance, EndMessage, Inputs, Status, StepsMessage, message_of
 from bertology.run.plan import Job, ModelReference
@@ -49,7 +49,11 @@ def perform(job: Job, inputs: Inputs, advance: Advance) -> Status:
     )
     # A study that reads only weights needs no corpus, and there may be none.
     corpus: Any = inputs.corpus
-    measured = study.measure(inputs.encoder, corpus, job.part, context)
+    try:
+        measured = study.measure(inputs.encoder, corpus, job.part, context)
+    except InterruptedRunError:
+        # The session knows what is kept of a study; the training of a part does not.
+        raise KeyboardInterrupt from None
     measured = measured.assign_attrs({SECONDS: time.monotonic() - started})
     store.measured.save_part(job.measurement, job.part, measured)
     return Status.DONE

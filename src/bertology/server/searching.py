@@ -247,10 +247,7 @@ def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
     def rank(
         sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: SpecialTokens
     ) -> Ranking:
-        from bertology.model.reducers.map_scores import (
-            attention_along,
-            attention_beyond_position,
-        )
+        from bertology.model.reducers.map_scores import attention_along, attention_beyond_position
 
         alignment = _words(sentence, known.example).alignment
         links = likely_links(known.example, name)

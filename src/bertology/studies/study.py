@@ -132,6 +132,8 @@ class Study(Question):
 
     `version` counts what is concluded, `measured_version` what is measured: where only the first is
     raised, results are concluded again from what was measured.
+
+    A study that needs no fields of a corpus may get None in place of one.
     """
 
     measured_version: ClassVar[int] = 1
@@ -171,14 +173,14 @@ class Study(Question):
         """Parameters with which no more is done than these quantities of the evidence need."""
         return {}
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """What else decides numbers, such as bundled weights or other data: name and fingerprint.
 
         It is part of a job's identity, so that better weights do not find old results.
         """
         return {}
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse, before any work, parameters that do not fit this model and corpus."""
 
     def task_for(self, encoder: Encoder, corpus: Corpus) -> Task | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, overload
 
 import torch
 
 from bertology.errors import ParameterError
-from bertology.train.protocols import BertClassifier, PretrainingBert, SizedVocabulary, Tokenizer
+from bertology.train.protocols import PretrainingBert, SizedVocabulary, Tokenizer
 from bertology.train.vocabulary import wordpieces
 
 # Sizes beyond these are slips of the pen; a million layers would be built one after another.
@@ -51,56 +50,9 @@ class Architecture:
             raise ParameterError("dropout", "Architecture", "be from 0 to below 1", self.dropout)
 
 
-def fresh_model(
-    texts: Iterable[str | tuple[str, str]],
-    architecture: Architecture | None = None,
-    *,
-    labels: Sequence[str],
-    seed: int = 0,
-) -> tuple[BertClassifier, Tokenizer]:
-    """A BERT classifier with random weights, and a tokenizer made from `texts`.
-
-    `labels` are the names of the classes in the order of their ids; none means regression.
-    The same texts, architecture and seed give the same model; torch's own seed is left alone.
-    """
-    size = architecture or Architecture()
-    tokenizer = fresh_tokenizer(texts, vocab_size=size.vocab_size, max_length=size.max_length)
-    model = fresh_bert(
-        "BertForSequenceClassification",
-        size,
-        tokenizer,
-        seed=seed,
-        id2label=dict(enumerate(labels)) or {0: "score"},
-        label2id={name: i for i, name in enumerate(labels)} or {"score": 0},
-    )
-    return model, tokenizer
-
-
-@overload
-def fresh_bert(
-    kind: Literal["BertForSequenceClassification"],
-    size: Architecture,
-    tokenizer: SizedVocabulary,
-    *,
-    seed: int = 0,
-    **config: object,
-) -> BertClassifier: ...
-
-
-@overload
-def fresh_bert(
-    kind: Literal["BertForPreTraining"],
-    size: Architecture,
-    tokenizer: SizedVocabulary,
-    *,
-    seed: int = 0,
-    **config: object,
-) -> PretrainingBert: ...
-
-
 def fresh_bert(
     kind: str, size: Architecture, tokenizer: SizedVocabulary, *, seed: int = 0, **config: object
-) -> BertClassifier | PretrainingBert:
+) -> PretrainingBert:
     """A BERT of the transformers class `kind` with random weights; torch's seed is left alone."""
     import torch
     import transformers
@@ -120,7 +72,7 @@ def fresh_bert(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: BertClassifier | PretrainingBert = getattr(transformers, kind)(chosen).eval()
+        model: PretrainingBert = getattr(transformers, kind)(chosen).eval()
         if size.output_spread is not None:
             for name, weight in model.named_parameters():
                 if name.endswith("output.dense.weight") and ".layer." in name:

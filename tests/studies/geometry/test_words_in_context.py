@@ -12,12 +12,11 @@ from sklearn.linear_model import RidgeClassifier
 import made_senses as made
 from bertology.annotated import states
 from bertology.annotated.states import word_states
-from bertology.annotated.target_pairs import target_texts
 from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError
 from bertology.results.answers import points
 from bertology.results.result import Result
-from bertology.studies.geometry.words_in_context import WordsInContext, _Pairs
+from bertology.studies.geometry.words_in_context import WordsInContext, _Pairs, target_texts
 from bertology.train.probes.ridge import cosines, probe_answers, threshold_answers
 from result_conformance import ResultConformance, claims_of
 

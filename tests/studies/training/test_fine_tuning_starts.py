@@ -381,13 +381,13 @@ def test_data_that_changed_on_the_way_are_noticed() -> None:
         study.conclude(parts, Provenance("s", 1, {}, {"fingerprint": "f"}))
 
 
-def test_ctrl_c_is_left_to_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_left_to_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*given: Any, **more: Any) -> None:
         raise InterruptedRunError("stopped")
 
     monkeypatch.setattr("bertology.train.tuning.tune", stop)
     corpus = load_corpus(str(written(tmp_path / "task")))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedRunError):
         FineTuningStarts().measure(knowing(), corpus, "random-seed-0", Context())
 
 

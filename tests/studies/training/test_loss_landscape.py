@@ -329,12 +329,12 @@ def test_what_was_stopped_has_the_numbers_of_one_that_was_not(
     assert row["loss"].tolist() == alone["losses"].to_numpy().tolist()
 
 
-def test_ctrl_c_is_left_to_the_session(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_left_to_the_worker(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*given: Any, **more: Any) -> None:
         raise InterruptedRunError("stopped")
 
     monkeypatch.setattr("bertology.train.landscape.survey.walked", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedRunError):
         LossLandscape(**SMALL).measure(blank(), corpus, "random-run-1", Context())
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from bertology.data.grammar.clauses import (
-    clause,
-    close,
-    comma,
-    infinitive,
-    mark,
-)
+from bertology.data.grammar.clauses import clause, close, comma, infinitive, mark
 from bertology.data.grammar.events import EventDraw
 from bertology.data.grammar.lexicon import LEXICON, Verb
 from bertology.data.grammar.meaning import Entity, Event

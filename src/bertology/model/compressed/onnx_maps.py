@@ -18,11 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bertology.model.compressed.integer_product import Range, grid_of, rounded_input
-from bertology.model.compressed.quantised_maps import (
-    Quantised,
-    QuantisedEmbedding,
-    QuantisedLinear,
-)
+from bertology.model.compressed.quantised_maps import Quantised, QuantisedEmbedding, QuantisedLinear
 from bertology.model.compressed.rounding import DICTIONARY, SYMMETRIC, spread
 
 

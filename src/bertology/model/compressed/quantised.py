@@ -19,11 +19,7 @@ from bertology.errors import BertologyError
 from bertology.model.compressed.input_ranges import NAME
 from bertology.model.compressed.integer_product import Range
 from bertology.model.compressed.lean_layers import make_lean
-from bertology.model.compressed.quantised_maps import (
-    Quantised,
-    QuantisedEmbedding,
-    QuantisedLinear,
-)
+from bertology.model.compressed.quantised_maps import Quantised, QuantisedEmbedding, QuantisedLinear
 from bertology.model.compressed.rounding import SYMMETRIC, Format
 from bertology.model.compressed.written import (
     check_tables,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
 from bertology.report.figures.grids import TYPE_COLOURS, type_legend
-from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks
+from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks, with_bounds
 from bertology.report.look import (
     ACCENT,
     GREEN,
@@ -32,6 +32,7 @@ from bertology.results.drawing import canvas
 from bertology.results.number_text import with_interval
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -170,12 +171,19 @@ def lines(drawn: Sequence[Line], *, title: str, xlabel: str, ylabel: str, note: 
 
 @dataclass(frozen=True)
 class Band:
-    """One line of `layer_profile` with its interval, an entry for each layer."""
+    """One line of `layer_profile` with its interval, if it has one, an entry for each layer."""
 
     name: str
     values: ArrayLike
-    low: ArrayLike
-    high: ArrayLike
+    low: ArrayLike | None = None
+    high: ArrayLike | None = None
+
+    @classmethod
+    def of_columns(
+        cls, name: str, rows: pd.DataFrame, column: str, *, scale: float = 100.0
+    ) -> Band:
+        """Shares in per cent (or by another `scale`), from a column and those of its bounds."""
+        return cls(name, *with_bounds(rows, column, scale))
 
 
 def layer_profile(
@@ -220,7 +228,7 @@ def band_curve(
         figure, axes = new_figure(6.2, 3.4)
         axes.grid()
         for band, colour, style in zip(bands, _COLOURS, _STYLES, strict=False):
-            values, low, high = (np.asarray(v, float) for v in (band.values, band.low, band.high))
+            values, low, high = _sides(band)
             place = np.arange(values.size)
             axes.fill_between(place, low, high, color=colour, alpha=0.18, linewidth=0)
             axes.plot(
@@ -228,7 +236,7 @@ def band_curve(
                 label=band.name,
             )  # fmt: skip
         axes.set(xlabel=xlabel, ylabel=label)
-        if min(np.nanmin(np.asarray(b)) for band in bands for b in (band.low, band.values)) >= 0:
+        if min(np.nanmin(side) for band in bands for side in _sides(band)[1::-1]) >= 0:
             axes.set_ylim(bottom=0)
         else:
             axes.axhline(0, color=GREY, linewidth=0.8, zorder=1)
@@ -249,6 +257,12 @@ def band_curve(
         add_title(figure, title)
         add_note(figure, note)
     return figure
+
+
+def _sides(band: Band) -> list[Floats]:
+    """Values and bounds; a line without bounds has no width."""
+    given = (band.values, band.low, band.high)
+    return [np.asarray(band.values if side is None else side, float) for side in given]
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import (
-    add_note,
-    add_title,
-    cells,
-    checked,
-    colour_bar,
-    colours,
-)
+from bertology.report.figures.pieces import add_note, add_title, cells, checked, colour_bar, colours
 from bertology.report.look import (
     ACCENT,
     GREY,

@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import Floats, add_note, add_title, checked, times_axis
-from bertology.report.look import (
-    ACCENT,
-    GREY,
-    PAPER,
-    POSITIVE,
-    look,
-    new_figure,
-    new_panels,
+from bertology.report.figures.pieces import (
+    Floats,
+    add_note,
+    add_title,
+    checked,
+    times_axis,
+    with_bounds,
 )
+from bertology.report.look import ACCENT, GREY, PAPER, POSITIVE, look, new_figure, new_panels
 from bertology.results.drawing import canvas
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ class Dots:
 
     label: str
     values: ArrayLike
-    low: ArrayLike
-    high: ArrayLike
+    low: ArrayLike | None = None
+    high: ArrayLike | None = None
     level: float | None = field(
         default=None, kw_only=True
     )  # a value to compare with, such as chance: a dashed line
@@ -62,12 +61,27 @@ class Dots:
         rows: pd.DataFrame,
         column: str,
         *,
+        scale: float = 100.0,
         level: float | None = None,
+        bars: str | None = None,
+        hollow: str | None = None,
         within: tuple[float, float] | None = None,
     ) -> Dots:
-        """Shares in per cent, from a column and those of its bounds (`_low`, `_high`)."""
-        sides = (100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high"))
-        return cls(label, *sides, level=level, within=within)
+        """Shares in per cent (or by another `scale`), from a column and those of its bounds.
+
+        `bars` and `hollow` are columns, too.
+        """
+        bar, diamond = (
+            None if name is None else scale * rows[name].to_numpy(float) for name in (bars, hollow)
+        )
+        sides = with_bounds(rows, column, scale)
+        return cls(label, *sides, level=level, bars=bar, hollow=diamond, within=within)
+
+    def sides(self, of: str) -> list[Floats]:
+        """Values and bounds, checked; bounds are NaN where there are none."""
+        none = np.full(np.size(self.values), np.nan)
+        given = (("values", self.values), ("low", self.low), ("high", self.high))
+        return [checked(none if v is None else v, n, of, dimensions=1) for n, v in given]
 
 
 def interval_dots(
@@ -135,8 +149,7 @@ def _grid(panels: Sequence[Dots], names: Sequence[str]) -> tuple[int, int]:
 
 
 def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | None) -> None:
-    given = (("values", dots.values), ("low", dots.low), ("high", dots.high))
-    value, low, high = (checked(v, n, "interval_dots", dimensions=1) for n, v in given)
+    value, low, high = dots.sides("interval_dots")
     if not value.size == low.size == high.size == place.size:
         raise ParameterError("panels", "interval_dots", f"have {place.size} entries", value.size)
     known = ~(np.isnan(low) | np.isnan(high))

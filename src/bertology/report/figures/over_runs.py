@@ -122,8 +122,7 @@ def size_lines(
     with look():
         figure, spots = new_panels(max(4.8, 2.9 * len(panels)), 3.6, 1, len(panels))
         for axes, panel in zip(spots, panels, strict=True):
-            given = (("values", panel.values), ("low", panel.low), ("high", panel.high))
-            value, low, high = (checked(v, n, "size_lines", dimensions=1) for n, v in given)
+            value, low, high = panel.sides("size_lines")
             known = np.isfinite(low) & np.isfinite(high)
             axes.grid(axis="y")
             if panel.level is not None:

@@ -23,8 +23,10 @@ from bertology.report.look import (
     type_size,
 )
 from bertology.results.drawing import canvas
+from bertology.results.measures import bounds_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.cm import ScalarMappable
@@ -49,6 +51,15 @@ def checked(values: ArrayLike, name: str, of: str, *, dimensions: int) -> Floats
         must = f"be a non-empty array of {dimensions} dimension{'s' if dimensions > 1 else ''}"
         raise ParameterError(name, of, must, array.shape)
     return array
+
+
+def with_bounds(rows: pd.DataFrame, column: str, scale: float) -> list[Floats]:
+    """A column and those of its bounds, each times `scale`.
+
+    Bounds are those of `bounds_of`, or `low` and `high` where the table has only one pair of them.
+    """
+    named = (column, *(bounds_of(rows, column) or ("low", "high")))
+    return [scale * rows[name].to_numpy(float) for name in named]
 
 
 def add_title(figure: Figure, text: str) -> None:

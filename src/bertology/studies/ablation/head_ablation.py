@@ -257,7 +257,7 @@ class HeadAblation(HeadSweep):
         for text in self.sets:
             yield Disabled(text, _parse_set(text), "sets")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """The sets must be of heads that the model has."""
         super().check(encoder, corpus)
         shape = encoder.shape

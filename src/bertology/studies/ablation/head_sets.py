@@ -142,7 +142,7 @@ class HeadSets(HeadSweep):
         if any(size < 1 for size in self.sizes) or len(set(self.sizes)) < len(self.sizes):
             raise ParameterError("sizes", "HeadSets", "be different numbers from 1", self.sizes)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """There must be so many heads."""
         super().check(encoder, corpus)
         total = encoder.shape.layers * encoder.shape.heads

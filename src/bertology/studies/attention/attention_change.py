@@ -91,7 +91,6 @@ class AttentionChangeResult(Result):
             name=f"{prefix}divergence",
             title=f"Divergence of the {one}'s attention from {self._before}",
             unit="nats",
-            bounds=("divergence_low", "divergence_high"),
             reading="0: the same attention as before; 0.69 (ln 2): nothing in common.",
         )
 

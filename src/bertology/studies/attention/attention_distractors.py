@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -28,7 +28,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -97,7 +96,6 @@ class AttentionDistractorsResult(Result):
             name="pointing",
             title="How clearly the head points to the right noun",
             unit="of the way from even to sure",
-            bounds=("pointing_low", "pointing_high"),
             sure="sure",
             middle=0.0,
             reading="1: only the right noun gets attention; 0: as by chance; below 0: misled.",
@@ -108,7 +106,6 @@ class AttentionDistractorsResult(Result):
             name="selectivity",
             title="Share of the right noun beyond what other words give it",
             unit="points",
-            bounds=("selectivity_low", "selectivity_high"),
             sure="sure",
             middle=0.0,
             scale=100.0,
@@ -129,7 +126,6 @@ class AttentionDistractorsResult(Result):
             name="layer-pointing",
             title="How clearly the layer points to the right noun",
             unit="of the way from even to sure",
-            bounds=("pointing_low", "pointing_high"),
             reading="High: the layer's heads together attend to the right noun, not to others.",
         )
 
@@ -142,8 +138,24 @@ class AttentionDistractorsResult(Result):
             "among all, beside that of even attention; low is clear. Last how often the "
             "model guesses the hidden verb or pronoun right; chance would be 50 %."
         )
+        table = self.tables["kinds"]
+        even = table["even"].to_numpy()
         return [
-            Drawing("kinds", self._draw_kinds, caption),
+            drawings.dots(
+                "kinds",
+                [
+                    Dots.of_columns("best head (nats)", table, "head", scale=1.0),
+                    Dots.of_columns("best layer (nats)", table, "layer", scale=1.0),
+                    Dots("even (nats)", even, even, even),
+                    Dots.of_columns("guessed right (%)", table, "guessed", level=50),
+                ],
+                table["kind"],
+                self.about,
+                title="Confusion by distractors",
+                caption=caption,
+                note="Low confusion is clear. Best heads and layers are picked on the other half "
+                "of the sentences. Dashed: chance, 50 %. Intervals are over sentences.",
+            ),
             drawings.grids(
                 "heads",
                 [replace(hit, sure=pointing.sure)],
@@ -156,24 +168,6 @@ class AttentionDistractorsResult(Result):
             drawings.grid(selectivity, self.about, name="selectivity"),
             drawings.bars(layers, self.about, name="layers"),
         ]
-
-    def _draw_kinds(self) -> Figure:
-        table = self.tables["kinds"]
-        of = {c: [table[f"{c}{e}"].to_numpy() for e in ("", "_low", "_high")] for c in _DRAWN}
-        even = table["even"].to_numpy()
-        guessed = [100 * side for side in of["guessed"]]
-        return interval_dots(
-            [
-                Dots("best head (nats)", *of["head"]),
-                Dots("best layer (nats)", *of["layer"]),
-                Dots("even (nats)", even, even, even),
-                Dots("guessed right (%)", *guessed, level=50),
-            ],
-            [str(name) for name in table["kind"]],
-            title=f"Confusion by distractors\n{self.about}",
-            note="Low confusion is clear. Best heads and layers are picked on the other half of "
-            "the sentences. Dashed: chance, 50 %. Intervals are over sentences.",
-        )
 
 
 _DRAWN = ("head", "layer", "guessed")

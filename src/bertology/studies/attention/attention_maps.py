@@ -125,7 +125,6 @@ class AttentionMapsResult(Result):
             name=f"attention-{name}",
             title=title,
             unit=unit,
-            bounds=(f"{name}_low", f"{name}_high"),
             reading=reading,
         )
 

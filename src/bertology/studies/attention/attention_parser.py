@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bertology.errors import DataError
 from bertology.parameters import drawn, parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -30,7 +30,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.annotated.trees.arc_sentences import Sentences
     from bertology.data.corpus import Corpus
@@ -123,22 +122,35 @@ class AttentionParserResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Parsers, relations, and what each head is worth in the mix."""
+        rows = self.tables["parsers"]
+        relations = self.tables["relations"].sort_values("gain", ascending=False)
         return [
-            Drawing(
+            drawings.dots(
                 "parsers",
-                self._parsers,
-                "The share of words whose head is found (UAS). Trained parsers and picked heads "
-                "are scored on the half of the sentences that they were not trained or picked on; "
-                "intervals hold for all rows together. `told`: the parser knows by which relation "
-                "the word hangs from its head.",
+                [Dots.of_columns("head found (%)", rows, "uas")],
+                rows["parser"],
+                self.about,
+                title="Who finds the head of a word?",
+                caption="The share of words whose head is found (UAS). Trained parsers and picked "
+                "heads are scored on the half of the sentences that they were not trained or "
+                "picked on; intervals hold for all rows together. `told`: the parser knows by "
+                "which relation the word hangs from its head.",
+                note="Trained on one half of the sentences, scored on the other.",
             ),
-            Drawing(
+            drawings.dots(
                 "relations",
-                self._relations,
-                "The share of words whose head is found by all heads together, and what they gain "
-                "over the best single head of the relation, over distances and over shuffled "
-                "weights, whichever gain is the smallest; all are told the relation. Intervals "
-                "hold for all relations together.",
+                [
+                    Dots.of_columns("head found (%)", relations, "mix"),
+                    Dots.of_columns("gain", relations, "gain", level=0.0),
+                ],
+                relations["relation"],
+                self.about,
+                title="All heads together, relation by relation",
+                caption="The share of words whose head is found by all heads together, and what "
+                "they gain over the best single head of the relation, over distances and over "
+                "shuffled weights, whichever gain is the smallest; all are told the relation. "
+                "Intervals hold for all relations together.",
+                note="Gain: points over the best of single head, distances and shuffled weights.",
             ),
             drawings.grids(
                 "weights",
@@ -150,27 +162,6 @@ class AttentionParserResult(Result):
                 labels=["to the head", "to the dependent"],
             ),
         ]
-
-    def _parsers(self) -> Figure:
-        rows = self.tables["parsers"]
-        return interval_dots(
-            [Dots.of_columns("head found (%)", rows, "uas")],
-            [str(name) for name in rows["parser"]],
-            title=f"Who finds the head of a word?\n{self.about}",
-            note="Trained on one half of the sentences, scored on the other.",
-        )
-
-    def _relations(self) -> Figure:
-        rows = self.tables["relations"].sort_values("gain", ascending=False)
-        return interval_dots(
-            [
-                Dots.of_columns("head found (%)", rows, "mix"),
-                Dots.of_columns("gain", rows, "gain", level=0.0),
-            ],
-            [str(name) for name in rows["relation"]],
-            title=f"All heads together, relation by relation\n{self.about}",
-            note="Gain: points over the best of single head, distances and shuffled weights.",
-        )
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,6 @@ class AttentionTreesResult(TreesResult):
                     name=f"layer-{tree}-score",
                     title=f"Arcs in the tree of the layer's mean ({TREE_WORDS[str(tree)]})",
                     unit="% of arcs",
-                    bounds=("score_low", "score_high"),
                     scale=100.0,
                     reading="High: the mean of the layer's heads attends along the syntactic tree.",
                 )

@@ -119,7 +119,7 @@ class ClsAttention(Tagged):
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = ClsAttentionResult
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse models whose texts begin with no token of their own."""
         super().check(encoder, corpus)
         encoder.require_tokenizer()

@@ -172,7 +172,6 @@ class CoreferenceHeadsResult(Result):
                     name=f"{kind}-gain",
                     title=f"Antecedents of {words}, beyond matching head words",
                     unit="points (% of mentions)",
-                    bounds=("gain_low", "gain_high"),
                     sure="sure",
                     scale=100.0,
                     middle=0.0,
@@ -185,7 +184,6 @@ class CoreferenceHeadsResult(Result):
                     name=f"{kind}-share",
                     title=f"Antecedents of {words}",
                     unit="% of mentions",
-                    bounds=("share_low", "share_high"),
                     scale=100.0,
                     reading="High: among earlier mentions the head attends most to an antecedent.",
                 ),
@@ -277,10 +275,10 @@ class CoreferenceHeads(Tagged):
         128, "Tokens that are read at once; documents are cut at ends of sentences.", minimum=16
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse pairs of texts, and tokenizers that do not say which pieces make a word."""
         super().check(encoder, corpus)
-        if corpus is not None and Field.TEXT_B in corpus.fields:
+        if Field.TEXT_B in corpus.fields:
             raise CapabilityError(
                 f"The corpus {corpus.name!r} has pairs of texts.",
                 hint="Mentions of one text are compared; give single texts.",

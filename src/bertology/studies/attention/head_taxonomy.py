@@ -286,7 +286,6 @@ class HeadTaxonomyResult(Result):
                     name=f"layer-{name}",
                     title=title,
                     unit="nats",
-                    bounds=(f"{name}_low", f"{name}_high"),
                     reading=reading,
                 )
 
@@ -390,11 +389,11 @@ class HeadTaxonomy(Resampled):
         concludes=True,
     )
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The network that names types of maps."""
         return {"map_types_network": bundled_fingerprint("map-types/model.safetensors")}
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Classes of tokens are told by the tokenizer."""
         super().check(encoder, corpus)
         encoder.require_tokenizer()

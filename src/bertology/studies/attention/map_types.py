@@ -269,7 +269,7 @@ class MapTypes(Sampled):
 
     measures: bool = parameter(True, "Also give each head's entropy, diagonality and the like.")
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The network that names the types, and what is known of its mistakes."""
         return {
             "map_types_network": bundled_fingerprint("map-types/model.safetensors"),

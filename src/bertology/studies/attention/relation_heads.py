@@ -430,11 +430,9 @@ class RelationHeads(Blocks):
             every=self.every and not own,
         )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """The relation must be annotated, and sentences with different words be in the limits."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         check_relation(self.relation, corpus)
         sentences, left = self.limits.passing(corpus)
         if len(sentences) < 2:

@@ -107,7 +107,6 @@ class SeparatorNoopResult(Result):
                 name=f"sep-{name}",
                 title=title.format("[SEP]"),
                 unit=unit,
-                bounds=(f"sep_{name}_low", f"sep_{name}_high"),
                 reading=reading,
             )
 
@@ -124,7 +123,6 @@ class SeparatorNoopResult(Result):
                     name=f"layer-{name}-{kind}",
                     title=title.format(kind.shown),
                     unit=unit,
-                    bounds=(f"{name}_low", f"{name}_high"),
                     reading=reading,
                 )
 
@@ -142,7 +140,6 @@ class SeparatorNoopResult(Result):
                 name=f"layer-cut-{name}",
                 title=f"Rise of the loss without attention to {title}",
                 unit="nats",
-                bounds=(f"{name}_loss_low", f"{name}_loss_high"),
                 middle=0.0,
                 reading="High: hidden words are predicted worse when it is cut in this layer.",
             )
@@ -206,7 +203,7 @@ class SeparatorNoop(Resampled):
     examples: int = drawn(200)
     hidden: float = parameter(0.15, "Share of words that are masked.", minimum=0.01, maximum=0.5)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse tokenizers without a mask or a separator."""
         from bertology.data.words.classes import Specials
 

@@ -210,7 +210,6 @@ class TokenClassesResult(Result):
                     name=f"{column}-{kind}",
                     title=title,
                     unit="share of all attention",
-                    bounds=(f"{column}_low", f"{column}_high"),
                     sure="sure" if tested else None,
                     middle=0.0 if tested else None,
                     reading=reading,

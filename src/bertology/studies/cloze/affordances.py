@@ -14,7 +14,7 @@ from bertology.errors import DataError
 from bertology.metrics import METRICS
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import of_row, percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -25,13 +25,13 @@ from bertology.stats.checkerboards import Checkerboards, checkerboards, weighted
 from bertology.stats.crossed import crossed_score
 from bertology.studies.cloze.shared import ClozeStudy, too_long
 from bertology.studies.designs.parts import in_order
+from bertology.studies.designs.tables import bounded
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import torch
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from bertology.data.corpus import Corpus, Example
@@ -272,7 +272,6 @@ class AffordancesResult(Result):
                             name=f"{column}-{_slug(str(relation))}",
                             title=f"Checkerboards told right, {relation}, by {title}",
                             unit="%",
-                            bounds=(f"{column}_low", f"{column}_high"),
                             scale=100.0,
                             middle=50.0,
                             reading="High: this layer tells which thing goes with which attribute. "
@@ -283,16 +282,7 @@ class AffordancesResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Shares by relation, and by layer."""
-        found = [
-            Drawing(
-                "relations",
-                self._draw_relations,
-                "One panel for each relation, one row for each way of asking: the per cent of "
-                "checkerboards (two things, each with one of two attributes) that are told right. "
-                "Whatever things or attributes have alone gives 50. Intervals hold for all rows of "
-                "a panel together.",
-            )
-        ]
+        found = [self._draw_relations()]
         if shown := [m for m in self.measures() if m.name.startswith("probe-")]:
             found.append(
                 drawings.profile(
@@ -307,17 +297,23 @@ class AffordancesResult(Result):
             )
         return found
 
-    def _draw_relations(self) -> Figure:
+    def _draw_relations(self) -> Drawing:
         rows = self.tables["relations"]
         ways = list(dict.fromkeys(rows["way"]))
         panels = []
         for relation, some in rows.groupby("relation", sort=False):
             ordered = some.set_index("way").loc[ways].reset_index()
             panels.append(Dots.of_columns(f"{relation} (%)", ordered, "share", level=50))
-        return interval_dots(
+        return drawings.dots(
+            "relations",
             panels,
             ways,
-            title=f"Which thing goes with which attribute\n{self.about}",
+            self.about,
+            title="Which thing goes with which attribute",
+            caption="One panel for each relation, one row for each way of asking: the per cent of "
+            "checkerboards (two things, each with one of two attributes) that are told right. "
+            "Whatever things or attributes have alone gives 50. Intervals hold for all rows of "
+            "a panel together.",
             note="Dashed: chance, 50 %. Intervals hold for all rows of a panel together.",
         )
 
@@ -370,11 +366,9 @@ class Affordances(ClozeStudy):
         at_least_option="limit",
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse what has too few things, or other labels than yes and no."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         for example in corpus.examples:
             if example.label not in (0, 1):
                 raise DataError(
@@ -574,7 +568,7 @@ class Affordances(ClozeStudy):
         }
         for metric in ("f1", "accuracy"):
             found = pairs.score(metric, pairs.said, self.level)
-            row |= {metric: found.value, f"{metric}_low": found.low, f"{metric}_high": found.high}
+            row |= bounded(metric, found)
             row[f"{metric}_attribute"] = pairs.score(metric, pairs.group_said, self.level).value
         every = np.ones_like(pairs.said)
         row["f1_always"] = pairs.score("f1", every, self.level).value

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import percent
 from bertology.results.compared import Compared
 from bertology.results.drawing import Drawing
@@ -32,7 +33,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus, Example
     from bertology.data.words.nonsense import Nonsense
@@ -173,13 +173,18 @@ class AgreementResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Accuracy by group, and by layer."""
+        rows = self.tables["groups"]
         found = [
-            Drawing(
+            drawings.dots(
                 "groups",
-                self._draw_groups,
-                "One row for each group of pairs, the first for all of them: the per cent of pairs "
-                "in which the form that agrees is likelier, both forms of a verb weighing the "
-                "same, with intervals for all rows together. Chance would be 50.",
+                [Dots.of_columns("pairs told right (%)", rows, "accuracy", level=50)],
+                rows["group"],
+                self.about,
+                title="Agreement of verbs",
+                caption="One row for each group of pairs, the first for all of them: the per cent "
+                "of pairs in which the form that agrees is likelier, both forms of a verb weighing "
+                "the same, with intervals for all rows together. Chance would be 50.",
+                note="Dashed: chance, 50 %. Intervals hold for all rows together.",
             )
         ]
         if shown := self.measures():
@@ -195,15 +200,6 @@ class AgreementResult(Result):
                 )
             )
         return found
-
-    def _draw_groups(self) -> Figure:
-        rows = self.tables["groups"]
-        return interval_dots(
-            [Dots.of_columns("pairs told right (%)", rows, "accuracy", level=50)],
-            [str(name) for name in rows["group"]],
-            title=f"Agreement of verbs\n{self.about}",
-            note="Dashed: chance, 50 %. Intervals hold for all rows together.",
-        )
 
 
 ALL = "all"

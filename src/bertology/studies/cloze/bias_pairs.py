@@ -11,7 +11,8 @@ import numpy as np
 
 from bertology.errors import DataError
 from bertology.parameters import drawn
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -25,7 +26,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from bertology.data.corpus import Corpus
@@ -70,27 +70,24 @@ class BiasPairsResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Shares by type and direction."""
-        return [
-            Drawing(
-                "groups",
-                self._draw,
-                "One row for each type of bias and each direction, the first for all pairs: the "
-                "per cent of pairs in which the more stereotypical sentence is likelier. Intervals "
-                "are over different changed words and hold for all rows together. A model without "
-                "preference has 50; an interval that holds 50 does not show that there is none.",
-            )
-        ]
-
-    def _draw(self) -> Figure:
         rows = self.tables["groups"]
         pairs = zip(rows["type"].astype(str), rows["direction"].astype(str), strict=True)
         names = [" ".join(dict.fromkeys(pair)) for pair in pairs]
-        return interval_dots(
-            [Dots.of_columns("stereotypical likelier (%)", rows, "preferred", level=50)],
-            names,
-            title=f"Bias pairs\n{self.about}",
-            note="Dashed: 50 %. Intervals hold for all rows together.",
-        )
+        return [
+            drawings.dots(
+                "groups",
+                [Dots.of_columns("stereotypical likelier (%)", rows, "preferred", level=50)],
+                names,
+                self.about,
+                title="Bias pairs",
+                caption="One row for each type of bias and each direction, the first for all "
+                "pairs: the per cent of pairs in which the more stereotypical sentence is "
+                "likelier. Intervals are over different changed words and hold for all rows "
+                "together. A model without preference has 50; an interval that holds 50 does not "
+                "show that there is none.",
+                note="Dashed: 50 %. Intervals hold for all rows together.",
+            )
+        ]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -30,7 +31,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
     from bertology.data.corpus import Corpus, Example
@@ -233,53 +233,46 @@ class DiagnosticsResult(Result):
         """Preferences, accuracies, and both by layer."""
         found = []
         if len(self.tables["preferences"]):
+            rows = self.tables["preferences"]
+            names = [_named(str(r.group), str(r.condition), str(r.test)) for r in rows.itertuples()]
             found.append(
-                Drawing(
+                drawings.dots(
                     "preferences",
-                    self._draw_preferences,
-                    "One row for each kind of comparison: the per cent in which the right side is "
-                    "likelier, and in which it is clearly so, more probable by the threshold. "
-                    "Intervals hold for all rows together; diamonds are chance.",
+                    [
+                        Dots.of_columns("likelier (%)", rows, "share", hollow="chance"),
+                        Dots.of_columns("clearly likelier (%)", rows, "clear"),
+                    ],
+                    names,
+                    self.about,
+                    title="Which completion is likelier",
+                    caption="One row for each kind of comparison: the per cent in which the right "
+                    "side is likelier, and in which it is clearly so, more probable by the "
+                    "threshold. Intervals hold for all rows together; diamonds are chance.",
+                    note="Diamonds: chance. Clearly: more probable by "
+                    f"{self.facts['threshold']:g}.",
                 )
             )
         if len(self.tables["accuracy"]):
-            found.append(
-                Drawing(
-                    "accuracy",
-                    self._draw_accuracy,
-                    "The per cent of contexts whose expected word is among the first guesses of "
-                    "the whole vocabulary, by how many guesses are looked at. Diamonds: the mean "
-                    "share of people who gave that word, where the corpus tells it.",
-                )
-            )
+            found.append(self._draw_accuracy())
         return [*found, *read_by_a_lens(self, _LINES, "Completions")]
 
-    def _draw_preferences(self) -> Figure:
-        rows = self.tables["preferences"]
-        names = [_named(str(r.group), str(r.condition), str(r.test)) for r in rows.itertuples()]
-        likelier = (100 * rows[f"share{end}"].to_numpy() for end in ("", "_low", "_high"))
-        clearly = Dots.of_columns("clearly likelier (%)", rows, "clear")
-        return interval_dots(
-            [Dots("likelier (%)", *likelier, hollow=100 * rows["chance"].to_numpy()), clearly],
-            names,
-            title=f"Which completion is likelier\n{self.about}",
-            note=f"Diamonds: chance. Clearly: more probable by {self.facts['threshold']:g}.",
-        )
-
-    def _draw_accuracy(self) -> Figure:
+    def _draw_accuracy(self) -> Drawing:
         rows = self.tables["accuracy"]
         sizes = sorted(rows["k"].unique())
         names = [_named(r.group, r.condition) for r in rows[rows["k"] == sizes[0]].itertuples()]
         panels = []
         for k in sizes:
-            some = rows[rows["k"] == k]
-            sides = (100 * some[f"share{end}"].to_numpy() for end in ("", "_low", "_high"))
             label = "first guess (%)" if k == 1 else f"first {k} guesses (%)"
-            panels.append(Dots(label, *sides, hollow=100 * some["human"].to_numpy()))
-        return interval_dots(
+            panels.append(Dots.of_columns(label, rows[rows["k"] == k], "share", hollow="human"))
+        return drawings.dots(
+            "accuracy",
             panels,
             names,
-            title=f"Expected words among the first guesses\n{self.about}",
+            self.about,
+            title="Expected words among the first guesses",
+            caption="The per cent of contexts whose expected word is among the first guesses of "
+            "the whole vocabulary, by how many guesses are looked at. Diamonds: the mean "
+            "share of people who gave that word, where the corpus tells it.",
             note="Diamonds: mean share of people who gave the word. Intervals hold for all rows.",
         )
 
@@ -327,7 +320,7 @@ class Diagnostics(ClozeStudy):
         concludes=True,
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse numbers of guesses that there cannot be."""
         super().check(encoder, corpus)
         most = int(encoder.config.vocab_size)

@@ -12,7 +12,7 @@ import numpy as np
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import drawn, parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -26,7 +26,6 @@ from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from bertology.data.corpus import Corpus
@@ -79,7 +78,6 @@ class ImpactConstituentsResult(Result):
                 name=f"constituents-{column}",
                 title=title,
                 unit=unit,
-                bounds=(f"{column}_low", f"{column}_high"),
                 sure="sure" if column == "gain" else None,
                 scale=100.0,
                 middle=0.0 if column == "gain" else None,
@@ -92,6 +90,7 @@ class ImpactConstituentsResult(Result):
     def drawings(self) -> Sequence[Drawing]:
         """Layers, and the last one beside the baselines."""
         f1, _ = self.measures()
+        rows = self.tables["trees"]
         return [
             drawings.profile(
                 "layers",
@@ -101,23 +100,18 @@ class ImpactConstituentsResult(Result):
                 reading="Where the line is high, words of a phrase change each other most.",
                 labels=["F1"],
             ),
-            Drawing(
+            drawings.dots(
                 "trees",
-                self._draw_trees,
-                "One row for each way to make a tree: the F1 of its phrases with annotated ones, "
-                "mean over sentences, in per cent, with intervals for all rows together. All trees "
-                "but that of impact know only how many words there are.",
+                [Dots.of_columns("F1 (%)", rows, "f1")],
+                rows["tree"],
+                self.about,
+                title="Phrases found by trees of impact",
+                caption="One row for each way to make a tree: the F1 of its phrases with annotated "
+                "ones, mean over sentences, in per cent, with intervals for all rows together. All "
+                "trees but that of impact know only how many words there are.",
+                note="Unlabelled; single words and the whole sentence are not counted.",
             ),
         ]
-
-    def _draw_trees(self) -> Figure:
-        rows = self.tables["trees"]
-        return interval_dots(
-            [Dots.of_columns("F1 (%)", rows, "f1")],
-            [str(name) for name in rows["tree"]],
-            title=f"Phrases found by trees of impact\n{self.about}",
-            note="Unlabelled; single words and the whole sentence are not counted.",
-        )
 
 
 @dataclass(frozen=True)
@@ -162,10 +156,10 @@ class ImpactConstituents(Resampled):
             )
         return super().shown(replace(corpus, examples=short))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse corpora that know nothing of phrases, and tokenizers without offsets."""
         super().check(encoder, corpus)
-        if corpus is not None and not {"constituents", "heads"} & {str(f) for f in corpus.fields}:
+        if not {"constituents", "heads"} & {str(f) for f in corpus.fields}:
             raise CapabilityError(
                 f"{corpus.name!r} has neither constituents nor dependencies.",
                 hint="Give trees in brackets (.mrg), a treebank such as ud-ewt, or the grammar.",

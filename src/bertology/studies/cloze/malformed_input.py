@@ -17,6 +17,7 @@ from bertology.data.words.classes import has_classes
 from bertology.data.words.malformed import DRAWN, KINDS, REMOVED, Sentence, broken, role_spans
 from bertology.errors import BertologyError, CapabilityError, DataError, ParameterError
 from bertology.parameters import parameter
+from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
@@ -270,14 +271,22 @@ class MalformedInputResult(Result):
     def drawings(self) -> Sequence[Drawing]:
         """Answers that stay, and right answers that are lost."""
         more = " Diamonds: what a bag of words gets right." if "bag" in self.tables["forms"] else ""
+        rows = self._rows()
         return [
-            Drawing(
+            drawings.dots(
                 "forms",
-                self._draw_same,
-                "One row for each way to break a text. Left: the per cent of answers that stay as "
-                "they were; the grey bar is how often answers to two different texts agree. Right: "
-                "where that lies between the grey bar (0) and no change (100). Intervals hold for "
-                "all rows together.",
+                [
+                    Dots.of_columns("same answer (%)", rows, "same", bars="unrelated"),
+                    Dots.of_columns("kept beyond unrelated texts (%)", rows, "kept", level=50),
+                ],
+                rows["form"],
+                self.about,
+                title="Answers to broken texts",
+                caption="One row for each way to break a text. Left: the per cent of answers that "
+                "stay as they were; the grey bar is how often answers to two different texts "
+                "agree. Right: where that lies between the grey bar (0) and no change (100). "
+                "Intervals hold for all rows together.",
+                note="Grey bar: answers to two different texts agree. Dashed: one half.",
             ),
             Drawing(
                 "right",
@@ -292,28 +301,12 @@ class MalformedInputResult(Result):
         table = self.tables["forms"]
         return table[table["form"].isin(KINDS) & (table["n"] > 1)]
 
-    def _draw_same(self) -> Figure:
-        rows = self._rows()
-        same = Dots.of_columns("same answer (%)", rows, "same")
-        return interval_dots(
-            [
-                replace(same, bars=100 * rows["unrelated"].to_numpy()),
-                Dots.of_columns("kept beyond unrelated texts (%)", rows, "kept", level=50),
-            ],
-            [str(name) for name in rows["form"]],
-            title=f"Answers to broken texts\n{self.about}",
-            note="Grey bar: answers to two different texts agree. Dashed: one half.",
-        )
-
     def _draw_right(self) -> Figure:
         rows = self._rows()
         intact = self.tables["forms"].iloc[0]
         bag = 100 * rows["bag"].to_numpy() if "bag" in rows else None
-        none = np.full(len(rows), np.nan)
-        right = Dots(
-            "right (%)", 100 * rows["right"].to_numpy(), none, none,
-            level=100 * float(intact["right"]), hollow=bag,
-        )  # fmt: skip
+        level, share = 100 * float(intact["right"]), 100 * rows["right"].to_numpy()
+        right = Dots("right (%)", share, level=level, hollow=bag)
         return interval_dots(
             [right, Dots.of_columns("lost (points)", rows, "lost", level=0)],
             [str(name) for name in rows["form"]],
@@ -376,11 +369,9 @@ class MalformedInput(Tagged):
             must = f"be some of {', '.join(KINDS)}"
             raise ParameterError("kinds", "MalformedInput", must, list(self.kinds))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse models that answer nothing, and corpora without a right answer."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         if encoder.head == "classification":
             if corpus.task is None or corpus.task.kind != "classification":
                 raise CapabilityError(
@@ -403,9 +394,9 @@ class MalformedInput(Tagged):
                 hint="Give more texts, or a model with a larger vocabulary.",
             )
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The tagger, and what a bag of words learns from."""
-        train = None if corpus is None else self._train(corpus)
+        train = self._train(corpus)
         return super().ingredients(corpus) | (
             {} if train is None else {"training_data": train.fingerprint}
         )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -22,7 +23,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -53,17 +53,18 @@ class MinimalPairsResult(Result):
             "which the model finds the grammatical sentence likelier, with its interval. Chance "
             "would be 50."
         )
-        return [Drawing("groups", self._draw, caption)]
-
-    def _draw(self) -> Figure:
-        table = self.tables["groups"]
-        values = (100 * table[c].to_numpy() for c in ("accuracy", "low", "high"))
-        return interval_dots(
-            [Dots("pairs told right (%)", *values, level=50)],
-            [str(name) for name in table["group"]],
-            title=f"Minimal pairs\n{self.about}",
-            note="Dashed: chance, 50 %. Intervals of groups hold for all groups together.",
-        )
+        rows = self.tables["groups"]
+        return [
+            drawings.dots(
+                "groups",
+                [Dots.of_columns("pairs told right (%)", rows, "accuracy", level=50)],
+                rows["group"],
+                self.about,
+                title="Minimal pairs",
+                caption=caption,
+                note="Dashed: chance, 50 %. Intervals of groups hold for all groups together.",
+            )
+        ]
 
 
 @dataclass(frozen=True)

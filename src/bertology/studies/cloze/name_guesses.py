@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -31,7 +32,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
@@ -332,54 +332,46 @@ class NameGuessesResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Sets, gains, relations."""
+        gains = self.tables["gains"]
+        rows, label = self.tables["relations"], "right answer first (%)"
         return [
-            Drawing(
+            self._dots(
                 "sets",
-                lambda: self._dots("sets", "facts", "p_at_1", "right answer first (%)"),
+                "facts",
+                Dots.of_columns("right answer first (%)", self.tables["sets"], "p_at_1"),
                 "Per cent of facts whose answer comes first in the whole vocabulary, with an "
                 "interval over subjects: all facts; those that both filters leave; those whose "
                 "subject's name holds the answer; those that the model guesses from a part of the "
                 "name.",
             ),
-            Drawing(
+            self._dots(
                 "gains",
-                lambda: self._dots("gains", "answers", "gain", "right beyond chance (points)"),
+                "answers",
+                Dots.of_columns("right beyond chance (points)", gains, "gain", level=0.0),
                 "How often an answer is right, less how often it would be for other subjects of "
                 "the relation, in points of all facts: answers that are in the name, answers that "
                 "a part of the name alone gives, and all others; then guesses by names alone, of "
                 "facts about people.",
             ),
-            Drawing(
+            drawings.dots(
                 "relations",
-                self._relations,
-                "One row for each relation: the per cent of facts whose answer comes first, with "
-                "an interval that holds for all relations together. Grey bar: facts that both "
-                "filters leave. Hollow diamond: what the name alone gets right.",
+                [Dots.of_columns(label, rows, "p_at_1", bars="filtered", hollow="name_alone")],
+                [
+                    f"{r.relation!s} ({r.noun!s})" if r.noun else r.relation
+                    for r in rows.itertuples()
+                ],
+                self.about,
+                title="Guessed from names, by relation",
+                caption="One row for each relation: the per cent of facts whose answer comes "
+                "first, with an interval that holds for all relations together. Grey bar: facts "
+                "that both filters leave. Hollow diamond: what the name alone gets right.",
+                note="Grey bar: without facts that a name gives away. Diamond: the name alone.",
             ),
         ]
 
-    def _dots(self, name: str, label: str, column: str, title: str) -> Figure:
-        table = self.tables[name]
-        values = (100 * table[c].to_numpy() for c in (column, "low", "high"))
-        return interval_dots(
-            [Dots(title, *values, level=0.0 if column == "gain" else None)],
-            [str(x) for x in table[label]],
-            title=f"Guessed from names: {name}\n{self.about}",
-        )
-
-    def _relations(self) -> Figure:
-        table = self.tables["relations"]
-        values = (100 * table[c].to_numpy() for c in ("p_at_1", "low", "high"))
-        left, alone = (100 * table[c].to_numpy() for c in ("filtered", "name_alone"))
-        return interval_dots(
-            [Dots("right answer first (%)", *values, bars=left, hollow=alone)],
-            [
-                f"{r.relation!s} ({r.noun!s})" if r.noun else str(r.relation)
-                for r in table.itertuples()
-            ],
-            title=f"Guessed from names, by relation\n{self.about}",
-            note="Grey bar: without facts that a name gives away. Diamond: the name alone.",
-        )
+    def _dots(self, name: str, of: str, dots: Dots, caption: str) -> Drawing:
+        rows, title = self.tables[name][of], f"Guessed from names: {name}"
+        return drawings.dots(name, [dots], rows, self.about, title=title, caption=caption)
 
 
 @dataclass(frozen=True)

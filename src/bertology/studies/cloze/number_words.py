@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -25,7 +26,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
     from bertology.data.corpus import Corpus
@@ -76,19 +76,10 @@ class NumberWordsResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """By answer, and by layer."""
-        found = [
-            Drawing(
-                "answers",
-                self._answers,
-                "The per cent of sentences whose number word is the likeliest of the candidates, "
-                "and among the first three, by what the right word is. Diamonds: scores less what "
-                "each word gets in other sentences, so that words that are liked everywhere gain "
-                "nothing. Intervals hold for all rows together.",
-            )
-        ]
+        found = [self._answers()]
         return [*found, *read_by_a_lens(self, _LINES, "Number words")]
 
-    def _answers(self) -> Figure:
+    def _answers(self) -> Drawing:
         table = self.tables["accuracy"]
         panels = []
         for k in _GUESSES:
@@ -99,10 +90,16 @@ class NumberWordsResult(Result):
             sides = (100 * own[f"share{end}"].to_numpy() for end in ("", "_low", "_high"))
             label = "the likeliest (%)" if k == 1 else f"among the first {k} (%)"
             panels.append(Dots(label, *sides, hollow=100 * other["share"].to_numpy()))
-        return interval_dots(
+        return drawings.dots(
+            "answers",
             panels,
             [f"{row.answer} ({row.n})" for row in own.itertuples()],
-            title=f"Right number words\n{self.about}",
+            self.about,
+            title="Right number words",
+            caption="The per cent of sentences whose number word is the likeliest of the "
+            "candidates, and among the first three, by what the right word is. Diamonds: scores "
+            "less what each word gets in other sentences, so that words that are liked everywhere "
+            "gain nothing. Intervals hold for all rows together.",
             note="Diamonds: less what each word gets in other sentences. In brackets: sentences.",
         )
 
@@ -130,11 +127,9 @@ class NumberWords(ClozeStudy):
     result_type: ClassVar[type[Result]] = NumberWordsResult
     fills_gpu: ClassVar[bool] = True
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All sentences must have the same candidates, the answer among them."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         first = tuple(corpus[0].get("candidates"))
         for example in corpus:
             if tuple(example.get("candidates")) != first:

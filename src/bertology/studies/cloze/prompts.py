@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -19,12 +20,12 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.cloze.facts.asked import FactBook, Facts, is_plain, relation_of
 from bertology.studies.designs.parts import in_order
+from bertology.studies.designs.tables import bounded
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
@@ -165,48 +166,37 @@ class PromptsResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Ways, and relations."""
+        ways, gain = self.tables["ways"], "more than the first wording, beyond chance (points)"
+        rows, right = self.tables["relations"], "right answer first (%)"
         return [
-            Drawing(
+            drawings.dots(
                 "ways",
-                self._ways,
-                "One row for each way of asking. Left: per cent of facts whose answer comes first "
-                "among the objects of its relation, with an interval over subjects. Right: how "
-                "many more are right beyond chance than with the first wording. What is chosen is "
-                "chosen for each relation on the other half of its subjects; the upper bound is "
-                "right where any wording is.",
+                [
+                    Dots.of_columns("right answer first (%)", ways, "p_at_1"),
+                    Dots.of_columns(gain, ways, "beyond", level=0.0),
+                ],
+                ways["way"],
+                self.about,
+                title="Ways of asking",
+                caption="One row for each way of asking. Left: per cent of facts whose answer "
+                "comes first among the objects of its relation, with an interval over subjects. "
+                "Right: how many more are right beyond chance than with the first wording. What is "
+                "chosen is chosen for each relation on the other half of its subjects; the upper "
+                "bound is right where any wording is.",
             ),
-            Drawing(
+            drawings.dots(
                 "relations",
-                self._relations,
-                "One row for each relation: per cent of facts that are right with the wording that "
-                "was chosen on the other half of the subjects, with an interval for all relations "
-                "together. Grey bar: the first wording. Hollow diamond: the best few together.",
+                [Dots.of_columns(right, rows, "p_at_1", bars="first", hollow="together")],
+                rows["relation"],
+                self.about,
+                title="The best wording of each relation",
+                caption="One row for each relation: per cent of facts that are right with the "
+                "wording that was chosen on the other half of the subjects, with an interval for "
+                "all relations together. Grey bar: the first wording. Hollow diamond: the best few "
+                "together.",
+                note="Grey bar: the first wording. Diamond: the best few together.",
             ),
         ]
-
-    def _ways(self) -> Figure:
-        table = self.tables["ways"]
-        right = (100 * table[c].to_numpy() for c in ("p_at_1", "low", "high"))
-        gains = (100 * table[c].to_numpy() for c in ("beyond", "beyond_low", "beyond_high"))
-        return interval_dots(
-            [
-                Dots("right answer first (%)", *right),
-                Dots("more than the first wording, beyond chance (points)", *gains, level=0.0),
-            ],
-            [str(way) for way in table["way"]],
-            title=f"Ways of asking\n{self.about}",
-        )
-
-    def _relations(self) -> Figure:
-        table = self.tables["relations"]
-        values = (100 * table[c].to_numpy() for c in ("p_at_1", "low", "high"))
-        first, several = (100 * table[c].to_numpy() for c in ("first", "together"))
-        return interval_dots(
-            [Dots("right answer first (%)", *values, bars=first, hollow=several)],
-            [str(name) for name in table["relation"]],
-            title=f"The best wording of each relation\n{self.about}",
-            note="Grey bar: the first wording. Diamond: the best few together.",
-        )
 
 
 @dataclass(frozen=True)
@@ -244,10 +234,10 @@ class Prompts(Facts):
         kept = sorted(filter(is_plain, drawn), key=relation_of)
         return replace(drawn, examples=kept, origin={}, drawn_from=len(corpus))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse corpora in which there is nothing to choose."""
         super().check(encoder, corpus)
-        if corpus is not None and all(len(e.get("wordings")) < 2 for e in corpus):
+        if all(len(e.get("wordings")) < 2 for e in corpus):
             raise DataError(
                 f"No relation of {corpus.name!r} has two wordings to choose from.",
                 hint="Give templates with several for each relation, or use the study facts.",
@@ -321,15 +311,14 @@ class Prompts(Facts):
             found = self.share(hits, subjects=of)
             over = self.macro(hits, relations[there])
             row: dict[str, object] = {"way": way, "n": int(there.sum()), "p_at_1": found.value}
-            row |= {"low": found.low, "high": found.high, "macro": over.value}
-            row |= {"macro_low": over.low, "macro_high": over.high}
+            row |= {"low": found.low, "high": found.high, **bounded("macro", over)}
             row["mrr"] = float((1 / ranks[there]).mean())
             if way != FIRST:
                 plain = self.share(hits - (rank[0] <= 1)[there], least=-1.0, subjects=of)
-                row |= {"gain": plain.value, "gain_low": plain.low, "gain_high": plain.high}
+                row |= bounded("gain", plain)
             if way != FIRST and np.isfinite(beyond[there]).all():
                 gain = self._beyond((beyond - excess[0])[there], of)
-                row |= {"beyond": gain.value, "beyond_low": gain.low, "beyond_high": gain.high}
+                row |= bounded("beyond", gain)
                 gains[way] = gain
             rows.append(row)
         evidence: dict[str, Estimate | None] = {

@@ -12,7 +12,8 @@ import numpy as np
 
 from bertology.data.clozes import MASK
 from bertology.errors import DataError
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -29,7 +30,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
     from bertology.data.corpus import Corpus, Example
@@ -198,31 +198,28 @@ class ReasoningChainsResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Accuracy by steps in each version, and by layer."""
-        found = [
-            Drawing(
-                "steps",
-                self._draw_steps,
-                "One row for each kind of question and number of steps: the per cent of answers "
-                "that are right, given all statements, a short text without those that are not "
-                "needed, and the same words in random order. Intervals hold for all dots together; "
-                "diamonds are chance.",
-            )
-        ]
+        found = [self._draw_steps()]
         return [*found, *read_by_a_lens(self, _LINES, "Chains of statements")]
 
-    def _draw_steps(self) -> Figure:
+    def _draw_steps(self) -> Drawing:
         rows = self.tables["steps"]
         keys = list(dict.fromkeys(zip(rows["group"], rows["steps"], strict=True)))
         panels = []
         for version in VERSIONS:
             some = rows[rows["version"] == version].set_index(["group", "steps"]).reindex(keys)
             if version != NONE and some["accuracy"].notna().any():
-                sides = (100 * some[side].to_numpy() for side in _SIDES)
-                panels.append(Dots(f"{version} (%)", *sides, hollow=100 * some["chance"]))
-        return interval_dots(
+                label = f"{version} (%)"
+                panels.append(Dots.of_columns(label, some, "accuracy", hollow="chance"))
+        return drawings.dots(
+            "steps",
             panels,
             [f"{group}, {_steps(int(n))}" if n else str(group) for group, n in keys],
-            title=f"Answers that follow from statements\n{self.about}",
+            self.about,
+            title="Answers that follow from statements",
+            caption="One row for each kind of question and number of steps: the per cent of "
+            "answers that are right, given all statements, a short text without those that are not "
+            "needed, and the same words in random order. Intervals hold for all dots together; "
+            "diamonds are chance.",
             note="Diamonds: chance. Intervals hold for all dots together.",
         )
 

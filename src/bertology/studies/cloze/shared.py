@@ -39,7 +39,7 @@ class ClozeStudy(Resampled):
         choices=("logit", "affine", "none"),
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse lenses for models whose head reads no layer of the encoder."""
         super().check(encoder, corpus)
         if self.lens != "none" and len(encoder.family.stacks) > 1:

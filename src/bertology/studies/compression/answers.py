@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import of_row, percent, plain
 from bertology.results.compared import PERCENT, row_mean
 from bertology.results.drawing import Drawing
@@ -25,7 +26,6 @@ from bertology.studies.study import TASK, Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus, Example, Task
     from bertology.model.encoder import Encoder
@@ -67,26 +67,22 @@ class AnswersResult(Result):
     def drawings(self) -> Sequence[Drawing]:
         """The score of each kind of examples."""
         what = "how far answers are from the right ones" if self._numbers else "right answers"
-        return [
-            Drawing(
-                "scores",
-                self._draw,
-                f"One row for all examples and one for each kind of them: {what}, with intervals "
-                "over examples that hold for all rows together. Kinds are the data's: labels, "
-                f"groups, and labels within groups (the first {_MOST} rows).",
-            )
-        ]
-
-    def _draw(self) -> Figure:
         rows = self.tables["scores"].head(_MOST)
         scale = 1.0 if self._numbers else 100.0
         label = f"distance ({_ERROR})" if self._numbers else "right answers (%)"
-        return interval_dots(
-            [Dots(label, *(scale * rows[name].to_numpy() for name in _SCORE))],
-            [f"{of} ({n})" for of, n in zip(rows["of"], rows["n"], strict=True)],
-            title=f"Answers by kind of example\n{self.about}",
-            note="In brackets: how many examples.",
-        )
+        return [
+            drawings.dots(
+                "scores",
+                [Dots.of_columns(label, rows, _SCORE[0], scale=scale)],
+                [f"{of} ({n})" for of, n in zip(rows["of"], rows["n"], strict=True)],
+                self.about,
+                title="Answers by kind of example",
+                caption=f"One row for all examples and one for each kind of them: {what}, with "
+                "intervals over examples that hold for all rows together. Kinds are the data's: "
+                f"labels, groups, and labels within groups (the first {_MOST} rows).",
+                note="In brackets: how many examples.",
+            )
+        ]
 
     @property
     def _numbers(self) -> bool:
@@ -130,12 +126,11 @@ class Answers(Blocks):
         # Models differ in the order of the three: only names can tell which is which.
         return replace(corpus.task, labels=THREE_WAY, ordered=False)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Answers must be classes or numbers."""
         from bertology.train.encoded import task_of
 
         super().check(encoder, corpus)
-        assert corpus is not None
         task_of(corpus)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:

@@ -36,7 +36,7 @@ class Blocks(Study):
 
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999, concludes=True)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse models and corpora with too little in them, and tokenizers that hide words."""
         from bertology.annotated.words import require_offsets
 
@@ -45,7 +45,7 @@ class Blocks(Study):
                 f"Some heads of {encoder.name!r} were pruned. This study needs all of them.",
                 hint="Run it on the model that this one was pruned from.",
             )
-        if corpus is not None and len(corpus) < self.fewest:
+        if len(corpus) < self.fewest:
             least = "two" if self.fewest == 2 else self.fewest
             raise DataError(
                 f"An interval over examples needs {least} examples or more. {corpus.name!r} has "
@@ -155,16 +155,15 @@ class Tagged(Resampled):
         choices=("auto", "gold", "bundled", "spacy", "stanza"),
     )
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The tagger that may be asked."""
         from bertology.annotated.tagged_batches import tagging_ingredients
 
         return tagging_ingredients(self.tagger)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse gold annotation that is not there, and what can have no interval."""
         from bertology.annotated.tagged_batches import check_tagging
 
         super().check(encoder, corpus)
-        if corpus is not None:
-            check_tagging(corpus, self.tagger)
+        check_tagging(corpus, self.tagger)

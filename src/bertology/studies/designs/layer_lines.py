@@ -42,7 +42,6 @@ def line_measures(
             name=f"{of}-{dashed(column)}",
             title=line.title,
             unit=unit,
-            bounds=(f"{column}_low", f"{column}_high") if f"{column}_low" in table else None,
             scale=100.0 if unit == "%" else 1.0,
             middle=middle,
             reading=line.reading,

@@ -13,7 +13,7 @@ from bertology.annotated.word_labels import COUNTED, ProbedTask
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.parameters import parameter, pooling_of
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
@@ -23,13 +23,12 @@ from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import TaskScores, least_gain, rows_of_tasks
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.annotated.probe_questions import ProbeQuestions
     from bertology.annotated.states import States
@@ -111,7 +110,6 @@ class ProbingResult(Result):
                     name=f"{task}-selectivity",
                     title=f"Right answers of a probe, beyond its control task: {self.titles[task]}",
                     unit="points (% of questions)",
-                    bounds=("selectivity_low", "selectivity_high"),
                     scale=100.0,
                     middle=0.0,
                     reading="High: the probe reads it off the states and does not learn words by "
@@ -165,7 +163,6 @@ class ProbingResult(Result):
                 name=f"{task}-accuracy",
                 title=f"Right answers of a probe: {title}",
                 unit=unit,
-                bounds=("accuracy_low", "accuracy_high"),
                 scale=100.0,
                 reading=reading,
             ),
@@ -203,17 +200,31 @@ class ProbingResult(Result):
         ]
         return [
             *found,
-            Drawing(
-                "tasks",
-                self._tasks,
-                "For each task the share of right answers at its best layer, and the smallest "
-                "gain over the words' most frequent label, the input and shuffled weights. The "
-                "layer was picked on one half of the test sentences and scored on the other; "
-                "intervals hold for all tasks together."
+            self.best_layers(
+                "For each task the share of right answers at its best layer, and the "
+                "smallest gain over the words' most frequent label, the input and shuffled "
+                "weights. The layer was picked on one half of the test sentences and scored on the "
+                "other; intervals hold for all tasks together."
                 + self._pooled()
                 + (f" Counted: {left}." if (left := self.left_out(all_counts=True)) else ""),
             ),
         ]
+
+    def best_layers(self, caption: str) -> Drawing:
+        """What the best layer of each task tells, and gains."""
+        rows = self.tables["tasks"]
+        return drawings.dots(
+            "tasks",
+            [
+                Dots.of_columns("right (%)", rows, "accuracy"),
+                Dots.of_columns("gain", rows, "gain", level=0.0),
+            ],
+            rows["title"],
+            self.about,
+            title="What the best layer tells",
+            caption=caption,
+            note="Gain: points over words alone, the input and shuffled weights, the smallest.",
+        )
 
     def _pooled(self) -> str:
         """How spans became one state, where it was not by the mean."""
@@ -222,18 +233,6 @@ class ProbingResult(Result):
         alone = str(self.facts["one_word"])
         return " Each probe learnt how much the words of a span count" + (
             f"; spans of one word leave nothing to learn ({alone})." if alone else "."
-        )
-
-    def _tasks(self) -> Figure:
-        rows = self.tables["tasks"]
-        return interval_dots(
-            [
-                Dots.of_columns("right (%)", rows, "accuracy"),
-                Dots.of_columns("gain", rows, "gain", level=0.0),
-            ],
-            list(rows["title"]),
-            title=f"What the best layer tells\n{self.about}",
-            note="Gain: points over words alone, the input and shuffled weights, the smallest.",
         )
 
 
@@ -304,25 +303,24 @@ class Probing(Resampled):
         """
         return {}
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse tasks that are not known or not annotated."""
         super().check(encoder, corpus)
         for task in self.tasks:
             if task not in self.offers:
                 raise UnknownNameError("task", task, list(self.offers))
-        if corpus is not None:
-            if not self.asked(corpus):
-                wanted = sorted(set().union(*(t.fields for t in self.offers.values())) - {"words"})
+        if not self.asked(corpus):
+            wanted = sorted(set().union(*(t.fields for t in self.offers.values())) - {"words"})
+            raise CapabilityError(
+                f"{corpus.name!r} annotates nothing that probes could be asked.",
+                hint=f"Give a corpus with one of {', '.join(wanted)}, such as ud-ewt.",
+            )
+        for task in self.tasks:
+            if missing := sorted(self.offers[task].fields - set(map(str, corpus.fields))):
                 raise CapabilityError(
-                    f"{corpus.name!r} annotates nothing that probes could be asked.",
-                    hint=f"Give a corpus with one of {', '.join(wanted)}, such as ud-ewt.",
+                    f"The task {task!r} needs {', '.join(missing)}, which {corpus.name!r} does "
+                    "not have."
                 )
-            for task in self.tasks:
-                if missing := sorted(self.offers[task].fields - set(map(str, corpus.fields))):
-                    raise CapabilityError(
-                        f"The task {task!r} needs {', '.join(missing)}, which {corpus.name!r} does "
-                        "not have."
-                    )
 
     def asked(self, corpus: Corpus) -> list[ProbedTask]:
         """The tasks given, or all that the corpus annotates."""
@@ -549,9 +547,7 @@ class Probing(Resampled):
             "frequent": one.share(one.frequent[:, None])[0],
             "input": one.share(one.hits)[0],
             "shuffled": one.best_copy().max(),
-            "gain": gain.value,
-            "gain_low": gain.low,
-            "gain_high": gain.high,
+            **bounded("gain", gain),
             **one.about,
         }
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from bertology.metrics import find_metric
 from bertology.results.drawing import Drawing
 from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_difference, crossed_ratio, crossed_score
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.trials import TrialsResult, split_part
 
 if TYPE_CHECKING:
@@ -51,16 +51,16 @@ class ScoredRunsResult(TrialsResult):
         """
         metrics = list(dict.fromkeys(self.table()["metric"]))
         level = 100 * float(self.facts["level"])
-        draw = partial(
-            self.dots,
-            f"{title}\n{self.about}",
+        return self.dots(
+            name,
+            title,
             {metric: find_metric(metric).in_hundred for metric in metrics},
+            caption,
             names=names,
             constants=constants,
             note=f"Means over {self.facts['seeds']} seeds with {level:.0f} % intervals over seeds "
             "and examples (hollow: none).",
         )
-        return Drawing(name, draw, caption)
 
 
 def answered(
@@ -198,7 +198,7 @@ class ScoredRuns:
                 over = compared and self.difference(method, compared, metric)
                 if over:
                     name = f"over_{str(reference).replace('-', '_')}"
-                    row |= {name: over.value, f"{name}_low": over.low, f"{name}_high": over.high}
+                    row |= bounded(name, over)
                 rows.append(row)
         return pd.DataFrame(rows)
 

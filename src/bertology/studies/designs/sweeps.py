@@ -250,11 +250,11 @@ class HeadSweep(Blocks):
         """The sets of heads that are disabled."""
         raise NotImplementedError
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All heads must be there, and labels within range."""
         super().check(encoder, corpus)
         classes = encoder.config.num_labels
-        if corpus is not None and classes > 1:
+        if classes > 1:
             odd = [e.id for e in corpus if not 0 <= (e.label or 0) < classes]
             if odd:
                 raise DataError(

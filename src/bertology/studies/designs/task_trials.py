@@ -50,13 +50,12 @@ class TaskTrials(Trials):
     train: str = parameter("", "Other data to learn from; if not given, those of the corpus.")
     train_split: str = parameter("train", "The split to learn from.")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """There must be other data to learn from, and they must have the same task."""
         from bertology.train.encoded import task_of
         from bertology.train.starts import STARTS, begin
         from bertology.train.tuning import check_apart
 
-        assert corpus is not None
         task, train = task_of(corpus), self.load_train(corpus)
         trained = task_of(train)
         if (trained.kind, trained.labels) != (task.kind, task.labels):
@@ -65,9 +64,8 @@ class TaskTrials(Trials):
         check_apart(train, corpus)
         begin(encoder, task, STARTS["pretrained"], seed=0)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data: another file under the same name is another study."""
-        assert corpus is not None
         return {"training_data": self.load_train(corpus).fingerprint}
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:

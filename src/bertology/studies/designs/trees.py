@@ -75,7 +75,6 @@ def tree_measure(rows: pd.DataFrame, tree: str, column: str, *, title: str, high
         name=f"{tree}-{column}",
         title=f"{title}{beyond} ({TREE_WORDS[tree]})",
         unit="points (% of arcs)" if gain else "% of arcs",
-        bounds=(f"{column}_low", f"{column}_high"),
         sure="sure" if gain else None,
         scale=100.0,
         middle=0.0 if gain else None,

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertology.errors import InterruptedRunError
 from bertology.parameters import parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
+from bertology.results.drawing import Drawing
 from bertology.results.hundredths import in_hundredths, rows_in_hundredths
 from bertology.results.result import Result
 from bertology.stats import Estimate, adjusted, paired_p, repeated, unpaired, unpaired_p
@@ -26,7 +27,6 @@ from bertology.studies.study import Context, Study
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -179,15 +179,18 @@ class TrialsResult(Result):
 
     def dots(
         self,
+        name: str,
         title: str,
         labels: Mapping[str, str],
+        caption: str,
         *,
+        about: str = "",
         reference: str | None = None,
         names: Mapping[str, str] | None = None,
         constants: Mapping[str, float] | None = None,
         also: str = "",
         note: str | None = None,
-    ) -> Figure:
+    ) -> Drawing:
         """A dot with its interval for each variant, in one panel for each measure.
 
         `labels` says what the measures are called: losses are drawn as they are, all others are
@@ -197,17 +200,20 @@ class TrialsResult(Result):
         """
         table, panels = self.table(), []
         variant, measure = table.columns[:2]
-        for name, label in labels.items():
-            drawn = table.loc[table[measure] == name, ["mean", "low", "high"]].to_numpy(float).T
+        for one, label in labels.items():
+            drawn = table.loc[table[measure] == one, ["mean", "low", "high"]].to_numpy(float).T
             if constants is not None:
-                drawn = np.column_stack([drawn, [constants[name], math.nan, math.nan]])
+                drawn = np.column_stack([drawn, [constants[one], math.nan, math.nan]])
             if np.isfinite(drawn[0]).any():
-                panels.append(Dots(label, *(drawn if name.endswith("loss") else 100 * drawn)))
-        rows = [(names or {}).get(name, name) for name in dict.fromkeys(table[variant])]
-        return interval_dots(
+                panels.append(Dots(label, *(drawn if one.endswith("loss") else 100 * drawn)))
+        rows = [(names or {}).get(one, one) for one in dict.fromkeys(table[variant])]
+        return drawings.dots(
+            name,
             panels,
             rows if constants is None else [*rows, _CONSTANT],
+            about or self.about,
             title=title,
+            caption=caption,
             reference=reference,
             note=note
             or f"Means over {int(self.facts['seeds'])} seeds{also} with "
@@ -249,11 +255,7 @@ class Trials(Study):
         """Train one model and judge it."""
         variant, seed = split_part(part)
         reach = reaching(context)
-        try:
-            return self.trial(encoder, corpus, variant=variant, seed=seed, reach=reach)
-        except InterruptedRunError:
-            # The session knows what is kept; a lone run does not.
-            raise KeyboardInterrupt from None
+        return self.trial(encoder, corpus, variant=variant, seed=seed, reach=reach)
 
     def trial(
         self, encoder: Encoder, corpus: Corpus, *, variant: str, seed: int, reach: Reach

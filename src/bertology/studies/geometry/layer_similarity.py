@@ -216,7 +216,6 @@ class LayerSimilarityResult(Result):
             name=column,
             title=title,
             unit=unit,
-            bounds=bounds_of(column)[1:],
             reading=reading,
         )
 

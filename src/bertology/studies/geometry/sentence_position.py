@@ -172,7 +172,6 @@ class SentencePositionResult(Result):
                 name=f"{column}-shift",
                 title=title,
                 unit="% of the spread",
-                bounds=(f"{column}_low", f"{column}_high"),
                 scale=100.0,
                 middle=0.0,
                 reading=reading,
@@ -188,7 +187,6 @@ class SentencePositionResult(Result):
                     name="position-told",
                     title="First or second place, told from the state",
                     unit="% right",
-                    bounds=("told_low", "told_high"),
                     scale=100.0,
                     middle=50.0,
                     reading="50: a direction that was learnt on other sentences tells nothing.",
@@ -215,7 +213,6 @@ class SentencePositionResult(Result):
                     name="parity-excess",
                     title="How much farther words are across first and second sentences",
                     unit="% of the squared distance within",
-                    bounds=("parity_low", "parity_high"),
                     scale=100.0,
                     middle=0.0,
                     reading="0: a word is as near to itself across both as within each.",
@@ -255,9 +252,8 @@ class SentencePositionResult(Result):
 
     def _directions(self) -> Figure:
         names = {"with the input": "shift-with-input", "with the last layer": "shift-with-last"}
-        values = {label: self.measure(name).values for label, name in names.items()}
         return band_curve(
-            [Band(label, v, v, v) for label, v in values.items()],
+            [Band(label, self.measure(name).values) for label, name in names.items()],
             None,
             title=f"Are words moved in the same direction in all layers?\n{self.about}",
             label="cosine of mean shifts",
@@ -325,7 +321,7 @@ class SentencePosition(Resampled):
         10, "Occurrences of each in first and in second sentences, at most.", minimum=3
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """A model that only looks back sees another text where the order changes."""
         if encoder.family.causal:
             raise CapabilityError(
@@ -333,7 +329,7 @@ class SentencePosition(Resampled):
                 "comes second is another text to them.",
                 hint="Give an encoder: bertology families",
             )
-        if corpus is not None and len(corpus) < _FEWEST:
+        if len(corpus) < _FEWEST:
             raise DataError(
                 f"Sentences are moved beside others: {_FEWEST} or more are needed. "
                 f"{corpus.name!r} has {len(corpus)}.",

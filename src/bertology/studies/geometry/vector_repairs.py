@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
@@ -42,7 +42,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.annotated.pair_vectors import ScoredPairs
     from bertology.data.corpus import Corpus
@@ -238,7 +237,6 @@ class VectorRepairsResult(Result):
                     name=f"agreement-{name}",
                     title=f"Agreement of cosines with people: {label}",
                     unit=_UNIT,
-                    bounds=("agreement_low", "agreement_high"),
                     scale=100.0,
                     reading="100: cosines order pairs as people do; 0: they tell nothing of it.",
                 )
@@ -251,7 +249,6 @@ class VectorRepairsResult(Result):
                         name=f"gain-{name}",
                         title=f"What a repair adds at the same layer: {label}",
                         unit="points of correlation",
-                        bounds=("over_none_low", "over_none_high"),
                         scale=100.0,
                         middle=0.0,
                         reading="Above 0: repaired vectors of the layer agree better with people "
@@ -277,6 +274,7 @@ class VectorRepairsResult(Result):
         """Agreements and gains by layer; repairs beside each other."""
         by_name = {m.name: m for m in self.measures()}
         names = list(self.tables["repairs"]["repair"])
+        rows = self.tables["repairs"]
         return [
             drawings.rows(
                 "agreement",
@@ -296,37 +294,26 @@ class VectorRepairsResult(Result):
                 "Repairs are learnt on other texts than they are scored on.",
                 labels=[_LABELS[name] for name in names[1:]],
             ),
-            Drawing(
+            drawings.dots(
                 "repairs",
-                self._repairs,
-                "For each repair Spearman's correlation of cosines with human judgements, × 100: "
-                "the mean over layers; the best layer (picked on other pairs than it is scored "
-                "on); and what this best layer is over the best layer without a repair. Grey bars: "
-                "the same model with its weights in random order, in the mean over layers and at "
-                "its best layer. Intervals hold for all repairs together.",
+                [
+                    Dots.of_columns("mean over layers", rows, "mean", bars="mean_shuffled"),
+                    Dots.of_columns("best layer", rows, "best", bars="best_shuffled"),
+                    Dots.of_columns(
+                        "best layer over the best as it is", rows, "best_over_none", level=0.0
+                    ),
+                ],
+                [_LABELS[name] for name in rows["repair"]],
+                self.about,
+                title="Agreement of cosines with people (Spearman × 100)",
+                caption="For each repair Spearman's correlation of cosines with human judgements, "
+                "× 100: the mean over layers; the best layer (picked on other pairs than it is "
+                "scored on); and what this best layer is over the best layer without a repair. "
+                "Grey bars: the same model with its weights in random order, in the mean over "
+                "layers and at its best layer. Intervals hold for all repairs together.",
+                note="Grey bars: weights in random order.",
             ),
         ]
-
-    def _repairs(self) -> Figure:
-        rows = self.tables["repairs"]
-        beside = [
-            replace(
-                Dots.of_columns(label, rows, column),
-                bars=100 * rows[f"{column}_shuffled"].to_numpy(),
-            )
-            for label, column in (("mean over layers", "mean"), ("best layer", "best"))
-        ]
-        return interval_dots(
-            [
-                *beside,
-                Dots.of_columns(
-                    "best layer over the best as it is", rows, "best_over_none", level=0.0
-                ),
-            ],
-            [_LABELS[name] for name in rows["repair"]],
-            title=f"Agreement of cosines with people (Spearman × 100)\n{self.about}",
-            note="Grey bars: weights in random order.",
-        )
 
 
 _FEWEST = 20  # pairs that are scored, and vectors that a repair is learnt from
@@ -392,7 +379,7 @@ class VectorRepairs(ShuffledCopies, Resampled):
         5000, "Draw so many examples at most of these other corpora.", minimum=1
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse unknown repairs, and what cannot be averaged over contexts."""
         super().check(encoder, corpus)
         for name in self.repairs:
@@ -400,8 +387,6 @@ class VectorRepairs(ShuffledCopies, Resampled):
                 raise UnknownNameError("repair", name, REPAIRS)
         if self.repairs and set(self.repairs) == {_NONE}:
             raise ParameterError("repairs", "vector-repairs", "hold a repair", self.repairs)
-        if corpus is None:
-            return
         check_judged(self.shown(corpus).labels, corpus.name)
         if self.contexts and ("targets" in corpus.fields or _phrases(corpus)):
             raise CapabilityError(
@@ -420,11 +405,11 @@ class VectorRepairs(ShuffledCopies, Resampled):
 
         return [one.text for one in scored_pairs(self.shown(corpus)).compared]
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other corpora."""
         found = {}
         for name, split in (("learn_from", self.learn_split), ("contexts", self.contexts_split)):
-            if getattr(self, name) and corpus is not None:
+            if getattr(self, name):
                 found[name] = self._other(corpus, getattr(self, name), split).fingerprint
         return found
 

@@ -9,28 +9,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.corpus import text_key
+from bertology.data.corpus import Example, Field, text_key
+from bertology.data.words.piece_words import known_words
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import drawn, parameter, pooling_of
-from bertology.report.figures import Band, Dots, interval_dots, layer_profile
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure, Tracked
+from bertology.results.measures import Measure, Tracked, column_grid
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
-from bertology.studies.designs.tables import labelled_table
+from bertology.studies.designs.tables import bounded, labelled_table
 from bertology.studies.geometry.word_senses.scores import Told, word_means
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
-    from bertology.data.corpus import Corpus, Example
+    from bertology.annotated.sense_occurrences import Span
+    from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
@@ -81,7 +83,6 @@ class WordsInContextResult(Result):
                 name=f"same-sense-{name}",
                 title=f"Pairs told right by {way}",
                 unit="% of pairs",
-                bounds=(f"{name}_low", f"{name}_high"),
                 scale=100.0,
                 reading="High: the states of a word tell whether it means the same.",
             )
@@ -104,58 +105,41 @@ class WordsInContextResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Right answers by layer beside baselines, and gains."""
+        layers, rows = self.tables["layers"], self.tables["scores"]
         return [
-            Drawing(
+            drawings.profile(
                 "layers",
-                self._layers,
-                "Pairs of texts of which it is told right whether a word means the same in both, "
-                "by layer, in per cent: by a threshold of the cosine and by a linear probe; beside "
-                "them the threshold with shuffled weights (mean of copies), on static embeddings, "
-                "and the most frequent answer. Bands are intervals over words, for each layer "
-                "alone.",
-                tuple(measure.name for measure in self.measures()),
+                self.measures(),
+                self.about,
+                title="Does a word mean the same in two texts?",
+                labels=list(KINDS.values()),
+                beside={
+                    "cosine, weights shuffled": 100
+                    * column_grid(layers[layers["layer"] >= 0], "cosine_shuffled"),
+                    "static embeddings": 100 * rows["static"].iloc[0],
+                    "most frequent answer": 100 * rows["frequent"].iloc[0],
+                },
+                caption="Pairs of texts of which it is told right whether a word means the same in "
+                "both, by layer, in per cent: by a threshold of the cosine and by a linear probe; "
+                "beside them the threshold with shuffled weights (mean of copies), on static "
+                "embeddings, and the most frequent answer. Bands are intervals over words, for "
+                "each layer alone.",
             ),
-            Drawing(
+            drawings.dots(
                 "gains",
-                self._gains,
-                "Right answers of the best layer both ways, and the gain over the best of all "
-                "baselines, in per cent of pairs. The layer was picked on one half of the words "
-                "and scored on the other; intervals are over words.",
+                [
+                    Dots.of_columns("right answers (%)", rows, "value"),
+                    Dots.of_columns("gain (points)", rows, "gain", level=0.0),
+                ],
+                [KINDS[str(kind)] for kind in rows["kind"]],
+                self.about,
+                title="What the best layer tells of pairs",
+                caption="Right answers of the best layer both ways, and the gain over the best of "
+                "all baselines, in per cent of pairs. The layer was picked on one half of the "
+                "words and scored on the other; intervals are over words.",
+                note="Gain: over the best of all that must be beaten; right of 0, it is told.",
             ),
         ]
-
-    def _layers(self) -> Figure:
-        table, scores = self.tables["layers"], self.tables["scores"]
-        rows = table[table["layer"] >= 0].sort_values("layer")
-
-        def flat(name: str, column: str) -> Band:
-            line = np.full(len(rows), 100 * float(scores[column].iloc[0]))
-            return Band(name, line, line, line)
-
-        chance = 100 * rows["cosine_shuffled"].to_numpy()
-        bands = [
-            Band(way, *(100 * rows[f"{name}{end}"].to_numpy() for end in ("", "_low", "_high")))
-            for name, way in KINDS.items()
-        ]
-        bands += [
-            Band("cosine, weights shuffled", chance, chance, chance),
-            flat("static embeddings", "static"),
-            flat("most frequent answer", "frequent"),
-        ]
-        title = f"Does a word mean the same in two texts?\n{self.about}"
-        return layer_profile(bands, title=title, label="% of pairs")
-
-    def _gains(self) -> Figure:
-        rows = self.tables["scores"]
-        return interval_dots(
-            [
-                Dots.of_columns("right answers (%)", rows, "value"),
-                Dots.of_columns("gain (points)", rows, "gain", level=0.0),
-            ],
-            [KINDS[str(kind)] for kind in rows["kind"]],
-            title=f"What the best layer tells of pairs\n{self.about}",
-            note="Gain: over the best of all that must be beaten; right of 0, it is told.",
-        )
 
 
 _FEWEST = 20  # pairs that are answered
@@ -201,28 +185,26 @@ class WordsInContext(ShuffledCopies):
     folds: int = parameter(5, "Folds of the words.", minimum=3)
     pooling: str = pooling_of("a word")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse labels other than two classes."""
         super().check(encoder, corpus)
-        if corpus is not None:
-            task = corpus.task
-            if task is None or task.kind != "classification" or len(task.labels) != 2:
-                raise CapabilityError(
-                    f"{corpus.name!r} does not say of pairs whether a word means the same.",
-                    hint="Two labels are needed, false and true, as in grammar-sense-pairs.",
-                )
-            if self.train_split:
-                self.taught(corpus)
+        task = corpus.task
+        if task is None or task.kind != "classification" or len(task.labels) != 2:
+            raise CapabilityError(
+                f"{corpus.name!r} does not say of pairs whether a word means the same.",
+                hint="Two labels are needed, false and true, as in grammar-sense-pairs.",
+            )
+        if self.train_split:
+            self.taught(corpus)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The pairs that are learnt from, if they are others."""
-        if corpus is None or not self.train_split:
+        if not self.train_split:
             return {}
         return {"training_data": self.taught(corpus).fingerprint}
 
     def taught(self, corpus: Corpus) -> Corpus:
         """The pairs that are learnt from."""
-        from bertology.data.corpus import Field
         from bertology.data.loading import load_split
 
         found = load_split(corpus, self.train_split, limit=self.train_examples)
@@ -257,7 +239,6 @@ class WordsInContext(ShuffledCopies):
             span_words,
             static_views,
         )
-        from bertology.annotated.target_pairs import target_texts
         from bertology.train.probes.ridge import cosines, probe_answers, threshold_answers
 
         whole, asked = self.looked_at(corpus)
@@ -352,9 +333,7 @@ class WordsInContext(ShuffledCopies):
                     "static": plain[1].sum() / total,
                     "input": own[:, 0, 0].sum() / total,
                     "shuffled": np.mean([of.sum() for of in told.of_copies()]) / total,
-                    "gain": gain.value,
-                    "gain_low": gain.low,
-                    "gain_high": gain.high,
+                    **bounded("gain", gain),
                 }
             )
         means_of = model["cosines"].to_numpy()
@@ -432,6 +411,24 @@ class _Pairs:
         found = np.zeros((int(self.units.max()) + 1, *counted.shape[1:]), np.int64)
         np.add.at(found, self.units, counted)
         return found
+
+
+def target_texts(corpus: Corpus) -> tuple[Corpus, Sequence[Span]]:
+    """Texts one by one, so that none sees the other, and the target's words in each.
+
+    They are twice as many examples: first and second texts in turn.
+    """
+    examples, spans = list[Example](), list[tuple[int, int, int]]()
+    for example in corpus:
+        words = known_words(example)
+        for text, own, (first, last) in zip(
+            example.texts, words, example.get("targets"), strict=True
+        ):
+            spans.append((len(examples), int(first), int(last)))
+            about = {"offsets": [list(span) for span in own]}
+            examples.append(Example(f"{example.id}-{len(spans) % 2}", text, annotations=about))
+    fields = frozenset({Field.TEXT, Field.OFFSETS})
+    return replace(corpus, examples=examples, fields=fields, task=None, origin={}), spans
 
 
 def _units(pairs: Sequence[Example]) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.fixed_means import OfRuns, mean_over_fixed
 from bertology.studies.compression.compression_table.rows import TEACHER
+from bertology.studies.designs.tables import bounded
 from bertology.studies.join import Join
 from bertology.studies.joins.shared import refuse_unlike, settings_but
 
@@ -261,7 +262,7 @@ def _rows(tasks: Sequence[_Kept], level: float) -> pd.DataFrame:
                 "row": name,
                 "kind": str(own[0]["kind"]),
                 "smaller": sum(float(row["smaller"]) for row in own) / len(own),
-                **{"kept": kept.value, "kept_low": kept.low, "kept_high": kept.high},
+                **bounded("kept", kept),
                 "published_kept": str(own[0]["published_kept"]),
                 "published_source": str(own[0]["published_source"]),
             }

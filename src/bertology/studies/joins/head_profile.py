@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError
-from bertology.report.figures import Dots, interval_dots, scatter_with_rank
+from bertology.report import drawings
+from bertology.report.figures import Dots, scatter_with_rank
 from bertology.results.answers import NOTHING_SURE, of_row, points
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
@@ -169,17 +170,7 @@ class HeadProfileResult(Result):
         """Groups of heads against the rest, and relation scores against effects."""
         found = []
         if "groups" in self.tables:
-            found.append(
-                Drawing(
-                    "groups",
-                    self._draw_groups,
-                    "One row for each group of heads, its size in brackets. Left panel: the mean "
-                    "change of the score, in points, when a head of the group is disabled, less "
-                    "that of all other heads, with its interval; left of 0, the group is missed "
-                    "more than the rest. Right panel: the same of the share of examples whose "
-                    "loss rises less the share whose loss falls; there, right of 0.",
-                )
-            )
+            found.append(self._draw_groups())
         if {"effect", "relation_excess"} <= set(self.tables["heads"].columns):
             found.append(
                 Drawing(
@@ -193,7 +184,7 @@ class HeadProfileResult(Result):
             )
         return found
 
-    def _draw_groups(self) -> Figure:
+    def _draw_groups(self) -> Drawing:
         groups = self.tables["groups"]
         names = [f"{g} ({n})" for g, n in zip(groups["group"], groups["heads"], strict=True)]
         panels = []
@@ -202,10 +193,17 @@ class HeadProfileResult(Result):
             if {*columns} <= {*groups.columns}:  # older results have no loss
                 values = (100 * groups[c].to_numpy() for c in columns)
                 panels.append(Dots(label, *values, level=0))
-        return interval_dots(
+        return drawings.dots(
+            "groups",
             panels,
             names,
-            title=f"Which heads does the task miss?\n{self.about}",
+            self.about,
+            title="Which heads does the task miss?",
+            caption="One row for each group of heads, its size in brackets. Left panel: the mean "
+            "change of the score, in points, when a head of the group is disabled, less "
+            "that of all other heads, with its interval; left of 0, the group is missed "
+            "more than the rest. Right panel: the same of the share of examples whose "
+            "loss rises less the share whose loss falls; there, right of 0.",
             note="Missed more than other heads: left of 0 by the score, right of 0 by the loss. "
             "In brackets: how many heads.",
         )

@@ -77,8 +77,8 @@ class SubnetworkOverlapResult(Result):
         panels = []
         for kind, of in table.groupby("kind", sort=False):
             own = of.set_index(["first", "second"]).reindex(names)
-            sides = (own[c].to_numpy(float) for c in ("kappa", "low", "high"))
-            panels.append(Dots(f"κ of {_TITLES[str(kind)]}", *sides, level=0.0))
+            label = f"κ of {_TITLES[str(kind)]}"
+            panels.append(Dots.of_columns(label, own, "kappa", scale=1.0, level=0.0))
         rows = [one if one == other else f"{one} and {other}" for one, other in names]
         level = 100 * float(self.facts["level"])
         return interval_dots(

@@ -172,9 +172,8 @@ class TaskComparisonResult(Result):
         panels = []
         for name in names:
             rows = named[named["comparison"] == name].set_index("pair").reindex(pairs)
-            times = 100.0 if name == _LOSS else 1.0
-            values = (times * rows[c].to_numpy() for c in ("value", "low", "high"))
-            panels.append(Dots(_COMPARISONS[name].label, *values, level=0))
+            label, times = _COMPARISONS[name].label, 100.0 if name == _LOSS else 1.0
+            panels.append(Dots.of_columns(label, rows, "value", scale=times, level=0))
         return interval_dots(
             panels,
             pairs,

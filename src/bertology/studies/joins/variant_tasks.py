@@ -13,20 +13,21 @@ import numpy as np
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, largest_row, listed, of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.evidence import ALL_OTHERS
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.fixed_means import OfRuns, mean_over_fixed
+from bertology.studies.designs.tables import bounded
 from bertology.studies.join import Join
 from bertology.studies.joins.shared import refuse_unlike, settings_but
 from bertology.studies.training.finetuning_variants.runs import PLAIN, TITLES
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 BETTER, WORSE = "better", "worse"
@@ -204,9 +205,7 @@ class VariantsByTask:
                 {
                     "variant": name,
                     "tasks": len(self.learnt),
-                    "over_plain": mean.value,
-                    "over_plain_low": mean.low,
-                    "over_plain_high": mean.high,
+                    **bounded("over_plain", mean),
                     "sure": sure.get(name, ""),
                     "better_on": told.count(BETTER),
                     "worse_on": told.count(WORSE),
@@ -312,19 +311,7 @@ class VariantTasksResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Gains over plain fine-tuning, in the mean and by task; scores by task."""
-        gains = (
-            "One row for each way to fine-tune: how much better it is than plain fine-tuning with "
-            "the same seeds, in points. The first panel is the mean over tasks that were learnt, "
-            "the others are the tasks; all have the same scale. Intervals are over seeds and "
-            "examples of these very tasks, and hold for all rows of a panel together: those that "
-            "do not reach the dashed line are surely better or worse."
-        )
-        scores = (
-            "One row for each way to fine-tune, one panel for each task, by the metric that judges "
-            "the task, times a hundred. Dots are means over seeds, with intervals over seeds and "
-            "examples of each row alone. The dashed line is the best constant answer."
-        )
-        return [Drawing("gains", self._draw_gains, gains), Drawing("scores", self._draw, scores)]
+        return [self._draw_gains(), self._draw()]
 
     @property
     def _has_means(self) -> bool:
@@ -348,7 +335,7 @@ class VariantTasksResult(Result):
     def _names(self) -> list[str]:
         return list(dict.fromkeys(self.tables["rows"]["variant"]))
 
-    def _draw_gains(self) -> Figure:
+    def _draw_gains(self) -> Drawing:
         names, panels = [name for name in self._names if name != PLAIN], []
         if self._has_means:
             means = self.tables["means"].set_index("variant").reindex(names)
@@ -358,25 +345,37 @@ class VariantTasksResult(Result):
             left = "" if rows["learnt"].max() else ", left out of the mean"
             label = f"{task} (points of {rows['metric'].dropna().iloc[0]}){left}"
             panels.append(Dots.of_columns(label, rows, "over_plain", level=0.0))
-        return interval_dots(
+        return drawings.dots(
+            "gains",
             panels,
             [self._title(name) for name in names],
-            title=f"What ways to fine-tune gain over plain fine-tuning\n{self.about}",
+            self.about,
+            title="What ways to fine-tune gain over plain fine-tuning",
             same_scale=True,
+            caption="One row for each way to fine-tune: how much better it is than plain "
+            "fine-tuning with the same seeds, in points. The first panel is the mean over tasks "
+            "that were learnt, the others are the tasks; all have the same scale. Intervals are "
+            "over seeds and examples of these very tasks, and hold for all rows of a panel "
+            "together: those that do not reach the dashed line are surely better or worse.",
             note="Intervals hold for all rows of a panel together (hollow: none).",
         )
 
-    def _draw(self) -> Figure:
+    def _draw(self) -> Drawing:
         names, panels = self._names, []
         for task, rows in self._by_task(names).items():
             metric = find_metric(str(rows["metric"].dropna().iloc[0]))
-            sides = (100 * rows[column].to_numpy(float) for column in ("mean", "low", "high"))
             level = 100 * float(self.facts[f"constant_{task}"])
-            panels.append(Dots(f"{task}: {metric.in_hundred}", *sides, level=level))
-        return interval_dots(
+            label = f"{task}: {metric.in_hundred}"
+            panels.append(Dots.of_columns(label, rows, "mean", level=level))
+        return drawings.dots(
+            "scores",
             panels,
             [self._title(name) for name in names],
-            title=f"Scores by way to fine-tune and task\n{self.about}",
+            self.about,
+            title="Scores by way to fine-tune and task",
+            caption="One row for each way to fine-tune, one panel for each task, by the metric "
+            "that judges the task, times a hundred. Dots are means over seeds, with intervals over "
+            "seeds and examples of each row alone. The dashed line is the best constant answer.",
             note="Dashed: a constant answer. Intervals are over seeds and examples (hollow: none).",
         )
 

@@ -87,7 +87,7 @@ class EdgeProbes(Probing):
         """As it is asked for."""
         return self.spans == "attentive"
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse to ask attention what is not about pairs, and to weigh what cannot be weighed."""
         if self.attentive and (self.given == "attention" or self.probe == "hidden"):
             where = "probes see attention" if self.probe == "linear" else "probes have hidden units"

@@ -137,7 +137,6 @@ class LayerScoresResult(ProbingResult):
                     name=f"{task}-weight",
                     title=f"Weight of the layer in a mix of all: {title}",
                     unit="% of the weights",
-                    bounds=bounds_of("weight")[1:],
                     scale=100.0,
                     reading="High: a probe that sees all layers looks at this one.",
                 ),
@@ -147,7 +146,6 @@ class LayerScoresResult(ProbingResult):
                     name=f"{task}-gain",
                     title=f"What the layer adds to those before it: {title}",
                     unit="points (% of questions)",
-                    bounds=bounds_of("gain")[1:],
                     scale=100.0,
                     middle=0.0,
                     reading="Above 0: with it a probe gives more right answers; it may be below 0.",
@@ -168,7 +166,6 @@ class LayerScoresResult(ProbingResult):
                 name=f"{task}-change",
                 title=f"Right answers more than in {before}: {self.titles[str(task)]}",
                 unit="points (% of questions)",
-                bounds=bounds_of("change")[1:],
                 scale=100.0,
                 middle=0.0,
                 reading="Below 0: the layer told it better before.",
@@ -238,13 +235,29 @@ class LayerScoresResult(ProbingResult):
                 )
             )
         if len(self.tables["pairs"]):
+            rows, titles = self.tables["pairs"], self.titles
             found.append(
-                Drawing(
+                drawings.dots(
                     "pairs",
-                    self._pairs,
-                    "By how many layers the second task of each pair is later than the first, by "
-                    "expected layers and by centres of gravity. To the right of 0: later, as in a "
-                    "classical pipeline. Intervals of each kind hold for all pairs together.",
+                    [
+                        Dots(
+                            label,
+                            *(rows[column].to_numpy() for column in bounds_of(name)),
+                            level=0.0,
+                        )
+                        for label, name in (
+                            ("expected layer", "later"),
+                            ("centre of gravity", "centre"),
+                        )
+                    ],
+                    [f"{titles[a]} → {titles[b]}" for a, b in rows[["first", "second"]].to_numpy()],
+                    self.about,
+                    title="The order of tasks",
+                    caption="By how many layers the second task of each pair is later than the "
+                    "first, by expected layers and by centres of gravity. To the right of 0: "
+                    "later, as in a classical pipeline. Intervals of each kind hold for all pairs "
+                    "together.",
+                    note="Differences in layers: right of 0, the second task is later.",
                 )
             )
         return found
@@ -260,18 +273,6 @@ class LayerScoresResult(ProbingResult):
             list(rows["title"]),
             title=f"Where in the model tasks are told\n{self.about}",
             note="Layers are numbered from 0; what enters the first one counts as -1.",
-        )
-
-    def _pairs(self) -> Figure:
-        rows, titles = self.tables["pairs"], self.titles
-        return interval_dots(
-            [
-                Dots(label, *(rows[column].to_numpy() for column in bounds_of(name)), level=0.0)
-                for label, name in (("expected layer", "later"), ("centre of gravity", "centre"))
-            ],
-            [f"{titles[a]} → {titles[b]}" for a, b in rows[["first", "second"]].to_numpy()],
-            title=f"The order of tasks\n{self.about}",
-            note="Differences in layers: right of 0, the second task is later.",
         )
 
 

@@ -13,7 +13,7 @@ from bertology.annotated.word_order import FEWEST, PLACE, TITLES
 from bertology.errors import CapabilityError
 from bertology.parameters import pooling_of
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -26,13 +26,12 @@ from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import among_copies, least_gain, rows_of_tasks
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -216,7 +215,6 @@ class LinearOrderResult(Result):
                 name=f"{task}-accuracy",
                 title=f"Right answers in other constructions: {TITLES[str(task)]}",
                 unit="% of words",
-                bounds=("accuracy_low", "accuracy_high"),
                 scale=100.0,
                 reading="High: the layer tells where words stand."
                 if task == PLACE
@@ -228,6 +226,7 @@ class LinearOrderResult(Result):
     def drawings(self) -> Sequence[Drawing]:
         """All tasks by layer; gains of the best layers; constructions."""
         measures = self.measures()
+        rows = self.tables["tasks"]
         found = [
             drawings.profile(
                 "layers",
@@ -239,47 +238,41 @@ class LinearOrderResult(Result):
                 "place of a word (of eight) is asked in the same sentences.",
                 labels=[TITLES[m.name.removesuffix("-accuracy")] for m in measures],
             ),
-            Drawing(
+            drawings.dots(
                 "tasks",
-                self._tasks,
-                "For each task the share of right answers at its best layer, and the smallest gain "
-                "over chance, the word's most frequent answer, the linear rule, the input, the "
-                "words around it and shuffled weights. The layer was picked on one half of the "
-                "sentences and scored on the other; intervals hold for all tasks together.",
+                [
+                    Dots.of_columns("right (%)", rows, "accuracy"),
+                    Dots.of_columns("gain", rows, "gain", level=0.0),
+                ],
+                [TITLES[str(task)] for task in rows["task"]],
+                self.about,
+                title="What the best layer tells in other constructions",
+                caption="For each task the share of right answers at its best layer, and the "
+                "smallest gain over chance, the word's most frequent answer, the linear rule, the "
+                "input, the words around it and shuffled weights. The layer was picked on one half "
+                "of the sentences and scored on the other; intervals hold for all tasks together.",
+                note="Gain: points over chance, words alone, the linear rule, the input, windows "
+                "of words and shuffled weights, the smallest.",
             ),
         ]
         if "constructions" in self.tables:
+            constructions = self.tables["constructions"]
             found.append(
-                Drawing(
+                drawings.dots(
                     "constructions",
-                    self._constructions,
-                    "Right answers at the best layer, by construction. None of these constructions "
-                    "trained the probe that is scored on it.",
+                    [Dots.of_columns("right (%)", constructions, "accuracy", level=50.0)],
+                    [
+                        f"{TITLES[str(r.task)]}: {r.construction}"
+                        for r in constructions.itertuples()
+                    ],
+                    self.about,
+                    title="The best layer, by construction",
+                    caption="Right answers at the best layer, by construction. None of these "
+                    "constructions trained the probe that is scored on it.",
+                    note="Dashed: chance. The linear rule gets 0.",
                 )
             )
         return found
-
-    def _tasks(self) -> Figure:
-        rows = self.tables["tasks"]
-        return interval_dots(
-            [
-                Dots.of_columns("right (%)", rows, "accuracy"),
-                Dots.of_columns("gain", rows, "gain", level=0.0),
-            ],
-            [TITLES[str(task)] for task in rows["task"]],
-            title=f"What the best layer tells in other constructions\n{self.about}",
-            note="Gain: points over chance, words alone, the linear rule, the input, windows of "
-            "words and shuffled weights, the smallest.",
-        )
-
-    def _constructions(self) -> Figure:
-        rows = self.tables["constructions"]
-        return interval_dots(
-            [Dots.of_columns("right (%)", rows, "accuracy", level=50.0)],
-            [f"{TITLES[str(r.task)]}: {r.construction}" for r in rows.itertuples()],
-            title=f"The best layer, by construction\n{self.about}",
-            note="Dashed: chance. The linear rule gets 0.",
-        )
 
 
 @dataclass(frozen=True)
@@ -315,10 +308,10 @@ class LinearOrder(ShuffledCopies, Resampled):
 
     pooling: str = pooling_of("a word")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse tokenizers that do not say where words are, and pairs of texts."""
         super().check(encoder, corpus)
-        if corpus is not None and "text_b" in corpus.fields:
+        if "text_b" in corpus.fields:
             raise CapabilityError(
                 f"{corpus.name!r} has pairs of texts. Word order is asked of single sentences.",
                 hint="Give a corpus with trees, such as grammar-order or ud-ewt.",
@@ -459,9 +452,7 @@ class LinearOrder(ShuffledCopies, Resampled):
             "input": float(one.shares(one.hits)[0]),
             "window": float(one.shares(one.windows).max()),
             "shuffled": float(one.shares(one.shuffled).max()),
-            "gain": gain.value,
-            "gain_low": gain.low,
-            "gain_high": gain.high,
+            **bounded("gain", gain),
             "classes": one.classes,
             "trained": one.trained,
         }

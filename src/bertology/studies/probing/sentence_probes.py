@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bertology.annotated.sentence_tasks import GROUPS, SENTENCE_TASKS, SURFACE
 from bertology.annotated.word_labels import ProbedTask
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, plain
 from bertology.results.compared import row_mean
 from bertology.results.drawing import Drawing
@@ -30,7 +30,6 @@ from bertology.studies.study import Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
 
 # At which layers groups of tasks are told best, over resampled sentences.
@@ -191,17 +190,8 @@ class SentenceProbesResult(ProbingResult):
                 "a star: no layer surely tells it better than words and shuffled weights do.",
                 labels=labels,
             ),
-            Drawing(
-                "places",
-                self._places,
-                "For each task that is told, and each group of such tasks, the middle of the best "
-                "layers: those within a point of the best. Intervals reach from the first to the "
-                "last layers that may be best, over resampled sentences. A task that many layers "
-                "tell as well has a wide interval.",
-            ),
-            Drawing(
-                "tasks",
-                self._tasks,
+            self._places(),
+            self.best_layers(
                 "For each task the share of right answers at its best layer, and the smallest gain "
                 "over the most frequent label, the input and shuffled weights. The layer was "
                 "picked on one half of the test sentences and scored on the other; intervals hold "
@@ -210,7 +200,7 @@ class SentenceProbesResult(ProbingResult):
             ),
         ]
 
-    def _places(self) -> Figure:
+    def _places(self) -> Drawing:
         tasks, groups = self.tables["tasks"], self.tables["groups"]
         names, rows = list[str](), list[list[float]]()
         for group in GROUPS:
@@ -223,10 +213,16 @@ class SentenceProbesResult(ProbingResult):
         if not rows:  # nothing is told: the tasks as they are
             names = list(tasks["task"])
             rows = tasks[list(_PLACE)].to_numpy().tolist()
-        return interval_dots(
+        return drawings.dots(
+            "places",
             [Dots("best layers", *np.array(rows).T)],
             names,
-            title=f"Where sentences are told best\n{self.about}",
+            self.about,
+            title="Where sentences are told best",
+            caption="For each task that is told, and each group of such tasks, the middle of the "
+            "best layers: those within a point of the best. Intervals reach from the first to the "
+            "last layers that may be best, over resampled sentences. A task that many layers tell "
+            "as well has a wide interval.",
             note="Layers are numbered from 0.",
         )
 

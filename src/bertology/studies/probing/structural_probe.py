@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.parameters import parameter, pooling_of
-from bertology.report.figures import Band, Dots, interval_dots, layer_profile, tree_plane
+from bertology.report import drawings
+from bertology.report.figures import Band, Dots, layer_profile, tree_plane
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
@@ -22,7 +23,7 @@ from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import best_layer, least_gain, middle_over_ends
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.designs.trees import KEPT, TreesResult
 from bertology.studies.study import Context, Needs
 
@@ -98,7 +99,6 @@ class StructuralFigures(TreesResult):
                 name=name,
                 title=SCORES[name][1],
                 unit=_unit(name),
-                bounds=(f"{name}_low", f"{name}_high"),
                 scale=100.0 if name in _SHARES else 1.0,
                 reading=SCORES[name][2],
             )
@@ -165,6 +165,7 @@ class StructuralFigures(TreesResult):
                 if str(n).startswith(PLANE)
             )
         ]
+        rows = self.tables["scores"]
         return [
             Drawing(
                 "layers",
@@ -183,13 +184,21 @@ class StructuralFigures(TreesResult):
                 "correlation of distances (DSpr.), roots found, correlation of depths (NSpr.). "
                 "Bands are intervals over test sentences.",
             ),
-            Drawing(
+            drawings.dots(
                 "gains",
-                self._gains,
-                "For each score the value of its best layer, and its gain over the best of all "
-                "baselines (chain, random tree, input, shuffled weights), times 100. The layer was "
-                "picked on one half of the test sentences and scored on the other; intervals hold "
-                "for all scores together.",
+                [
+                    Dots.of_columns("score × 100", rows, "value"),
+                    Dots.of_columns("gain × 100", rows, "gain", level=0.0),
+                ],
+                [SCORES[str(name)][0] for name in rows["score"]],
+                self.about,
+                title="What the best layer tells of trees",
+                caption="For each score the value of its best layer, and its gain over the best of "
+                "all baselines (chain, random tree, input, shuffled weights), times 100. The layer "
+                "was picked on one half of the test sentences and scored on the other; intervals "
+                "hold for all scores together.",
+                note="Gain: over the best of a chain, a random tree, the input and shuffled "
+                "weights.",
             ),
         ]
 
@@ -197,19 +206,12 @@ class StructuralFigures(TreesResult):
         table = self.tables["layers"].set_index("layer").sort_index()
         rows = table.loc[0:]  # the first row is the input
 
-        def flat(name: str, value: float) -> Band:
-            line = np.full(len(rows), 100 * value)
-            return Band(name, line, line, line)
-
-        own = [100 * rows[f"uuas{end}"].to_numpy() for end in ("", "_low", "_high")]
-        chance = 100 * rows["shuffled_uuas"].to_numpy()
-        scores = self.tables["scores"]
-        scores = scores[scores["score"] == "uuas"]
+        scores = self.tables["scores"].set_index("score")
         bands = [
-            Band("the layer's states", *own),
-            Band("weights shuffled", chance, chance, chance),
-            flat("the input", float(table["uuas"].to_numpy()[0])),
-            flat("a chain", float(scores["chain"].to_numpy()[0])),
+            Band.of_columns("the layer's states", rows, "uuas"),
+            Band("weights shuffled", 100 * rows["shuffled_uuas"].to_numpy()),
+            Band("the input", np.full(len(rows), 100 * table["uuas"].iloc[0])),
+            Band("a chain", np.full(len(rows), 100 * scores.loc["uuas", "chain"])),
         ]
         title = f"Annotated arcs in the trees of structural probes\n{self.about}"
         return layer_profile(bands, title=title, label="% of arcs (UUAS)")
@@ -217,24 +219,9 @@ class StructuralFigures(TreesResult):
     def _scores(self) -> Figure:
         table = self.tables["layers"]
         rows = table[table["layer"] >= 0].sort_values("layer")
-        bands = [
-            Band(SCORES[name][0], *(rows[f"{name}{end}"] for end in ("", "_low", "_high")))
-            for name in self._known()
-        ]
+        bands = [Band.of_columns(SCORES[name][0], rows, name, scale=1.0) for name in self._known()]
         title = f"Scores of structural probes\n{self.about}"
         return layer_profile(bands, title=title, label="share, or correlation")
-
-    def _gains(self) -> Figure:
-        rows = self.tables["scores"]
-        return interval_dots(
-            [
-                Dots.of_columns("score × 100", rows, "value"),
-                Dots.of_columns("gain × 100", rows, "gain", level=0.0),
-            ],
-            [SCORES[str(name)][0] for name in rows["score"]],
-            title=f"What the best layer tells of trees\n{self.about}",
-            note="Gain: over the best of a chain, a random tree, the input and shuffled weights.",
-        )
 
 
 def _unit(name: str) -> str:
@@ -297,7 +284,7 @@ class StructuralProbe(Resampled):
     pooling: str = pooling_of("a word")
     keep: int = parameter(1, "Keep the trees of so many sentences, to show.", minimum=0, maximum=20)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse ranks below one, and tokenizers that do not say which pieces make a word."""
         super().check(encoder, corpus)
         if not self.ranks or min(self.ranks) < 1:
@@ -471,9 +458,7 @@ class StructuralProbe(Resampled):
             "value_low": score.simultaneous_low[0],
             "value_high": score.simultaneous_high[0],
             **{name: bases.get(name, np.nan) for name in _BASELINES},
-            "gain": gain.value,
-            "gain_low": gain.low,
-            "gain_high": gain.high,
+            **bounded("gain", gain),
         }
 
 

@@ -14,7 +14,7 @@ from bertology.annotated.role_schemes import SCHEMES, TREE
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -31,7 +31,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -88,7 +87,6 @@ class TensorProductsResult(Result):
                     name=f"{name}-error",
                     title=f"What words bound to roles leave unexplained: {title}",
                     unit="% of the variance of sentences",
-                    bounds=("error_low", "error_high"),
                     scale=100.0,
                     reading="0: sentences are sums of words in these roles.",
                 )
@@ -101,7 +99,6 @@ class TensorProductsResult(Result):
                         name=f"{name}-gain",
                         title=f"What it tells which word has which role: {title}",
                         unit="points of variance",
-                        bounds=("gain_low", "gain_high"),
                         scale=100.0,
                         middle=0.0,
                         reading="Above 0: less is left than with the same roles at random.",
@@ -114,6 +111,7 @@ class TensorProductsResult(Result):
         by_name = {m.name: m for m in self.measures()}
         order = [TREE, *(name for name in SCHEMES if name != TREE)]  # it has the loudest colour
         bound = [name for name in order if name != _BAG]
+        rows = self.tables["schemes"]
         return [
             drawings.profile(
                 "errors",
@@ -133,31 +131,24 @@ class TensorProductsResult(Result):
                 "such as how long the sentence is.",
                 labels=[SCHEMES[name].title for name in bound],
             ),
-            Drawing(
+            drawings.dots(
                 "schemes",
-                self._schemes,
-                "For each scheme the share of the variance of sentences that is left, as a mean "
-                f"over layers (grey bars: {_CONTROL}), the difference between the two, and by how "
-                "much more the scheme leaves than trees do. Intervals are over test sentences and "
-                "hold for all schemes together.",
+                [
+                    Dots.of_columns("left (% of variance)", rows, "error", bars="control"),
+                    Dots.of_columns("gain (points)", rows, "gain", level=0.0),
+                    Dots.of_columns("more than trees (points)", rows, "over_trees", level=0.0),
+                ],
+                rows["title"],
+                self.about,
+                title="Schemes of roles, means over layers",
+                caption="For each scheme the share of the variance of sentences that is left, as a "
+                f"mean over layers (grey bars: {_CONTROL}), the difference between the two, and by "
+                "how much more the scheme leaves than trees do. Intervals are over test sentences "
+                "and hold for all schemes together.",
+                note="Grey bars: the same roles, dealt to the words of each sentence at random. "
+                "Gain: by how much less the scheme leaves.",
             ),
         ]
-
-    def _schemes(self) -> Figure:
-        rows = self.tables["schemes"]
-        error = Dots.of_columns("left (% of variance)", rows, "error")
-        beside = 100 * rows["control"].to_numpy()
-        return interval_dots(
-            [
-                Dots(error.label, error.values, error.low, error.high, bars=beside),
-                Dots.of_columns("gain (points)", rows, "gain", level=0.0),
-                Dots.of_columns("more than trees (points)", rows, "over_trees", level=0.0),
-            ],
-            [str(title) for title in rows["title"]],
-            title=f"Schemes of roles, means over layers\n{self.about}",
-            note="Grey bars: the same roles, dealt to the words of each sentence at random. "
-            "Gain: by how much less the scheme leaves.",
-        )
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class ImportancePruning(Prunings):
 
         return Importance(self.share, self.mlps, self.by_layer, self.ranking)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """The model must have gates that can be held at 0."""
         from bertology.model.part_masks import PartMask, parts_gated
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import InterruptedRunError
 from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
 from bertology.report.figures.over_runs import pruning_curve
@@ -28,11 +27,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.deciding import Deciding, removed_share
 from bertology.stats.survivors import bits_at_step
-from bertology.studies.designs.task_trials import (
-    BARS,
-    TaskTrials,
-    same_training_data,
-)
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import reaching, split_part
 from bertology.studies.study import Context
 
@@ -158,10 +153,9 @@ class Prunings(TaskTrials):
         """How it is pruned."""
         raise NotImplementedError
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """There must be enough to learn from and to decide by."""
         super().check(encoder, corpus)
-        assert corpus is not None
         self.job(encoder, corpus, seed=0)
 
     def job(
@@ -187,11 +181,8 @@ class Prunings(TaskTrials):
         _, seed = split_part(part)
         job = self.job(encoder, corpus, seed, batch_tokens=context.batch_tokens)
         reach = reaching(context)
-        try:
-            found = prune(job, folder=context.trained, tell=lambda done: reach(int(BARS * done)))
-            told = self.describe(job, found)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        found = prune(job, folder=context.trained, tell=lambda done: reach(int(BARS * done)))
+        told = self.describe(job, found)
         reach(BARS)
         return _with_steps(told, job, found)
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
-from bertology.parameters import parameter
+from bertology.parameters import check_some_of, parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -149,11 +148,8 @@ class Subnetworks(Prunings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, known in (("prunings", PRUNINGS), ("baselines", _SIMPLE)):
-            given = getattr(self, name)
-            if set(given) - set(known) or len(set(given)) < len(given):
-                must = f"be some of {', '.join(known)}, none twice"
-                raise ParameterError(name, "Subnetworks", must, list(given))
+        check_some_of(self, "prunings", PRUNINGS, least=0)
+        check_some_of(self, "baselines", _SIMPLE, least=0)
 
     @property
     def variants(self) -> Sequence[str]:
@@ -167,7 +163,7 @@ class Subnetworks(Prunings):
 
         return Magnitude()
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, and the contents of the file of vectors."""
         from bertology.data.static_vectors import fingerprint_of
 
@@ -181,14 +177,11 @@ class Subnetworks(Prunings):
         pruning, seed = split_part(part)
         job = self.job(encoder, corpus, seed, batch_tokens=context.batch_tokens)
         reach = reaching(context)
-        try:
-            if pruning == "whole":
-                found = self._whole(job, context, reach)
-            else:
-                by = replace(job, method=Importance()) if pruning == "importance" else job
-                found = self._subnetworks(by, pruning, context, reach)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        if pruning == "whole":
+            found = self._whole(job, context, reach)
+        else:
+            by = replace(job, method=Importance()) if pruning == "importance" else job
+            found = self._subnetworks(by, pruning, context, reach)
         reach(BARS)
         return found
 

@@ -19,10 +19,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import Runs, split_part
-from bertology.studies.training.shared import (
-    PretrainingTrials,
-    PretrainingTrialsResult,
-)
+from bertology.studies.training.shared import PretrainingTrials, PretrainingTrialsResult
 from bertology.train.pretrain.cost import (
     TRIAL_MEASURES,
     Curve,

@@ -5,23 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from bertology.errors import ParameterError
 from bertology.metrics import find_metric, judged_metric
-from bertology.parameters import parameter
+from bertology.parameters import check_some_of, parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.task_trials import (
-    BARS,
-    TaskTrials,
-    same_training_data,
-)
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, Reference, Runs, TrialsResult, split_part
 
 if TYPE_CHECKING:
@@ -112,14 +106,6 @@ class FineTuningStartsResult(TrialsResult):
 
     def drawings(self) -> Sequence[Drawing]:
         """The paper's Table 1 as a picture."""
-        draw = partial(
-            self.dots,
-            f"What pre-training and fine-tuning are worth\n{self.about}",
-            {metric: find_metric(metric).in_hundred for metric in self._constants},
-            names=TITLES,
-            constants=self._constants,
-            also=self._also,
-        )
         caption = (
             "One row for each way to begin, and one for always giving the same answer; one panel "
             "for each score of the task, times a hundred. Dots are means over seeds, or over "
@@ -129,7 +115,17 @@ class FineTuningStartsResult(TrialsResult):
         )
         if any(find_metric(metric).lowest < 0 for metric in self._constants):
             caption += " Correlations count by their size, without their sign."
-        return [Drawing("starts", draw, caption)]
+        return [
+            self.dots(
+                "starts",
+                "What pre-training and fine-tuning are worth",
+                {metric: find_metric(metric).in_hundred for metric in self._constants},
+                caption,
+                names=TITLES,
+                constants=self._constants,
+                also=self._also,
+            )
+        ]
 
 
 def _gains(found: Estimate) -> str:
@@ -176,10 +172,7 @@ class FineTuningStarts(TaskTrials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.starts if name not in COMPARED_STARTS]
-        if odd or not self.starts or len(set(self.starts)) < len(self.starts):
-            must = f"be some of {', '.join(COMPARED_STARTS)}, none twice"
-            raise ParameterError("starts", "FineTuningStarts", must, list(self.starts))
+        check_some_of(self, "starts", COMPARED_STARTS)
 
     @property
     def variants(self) -> Sequence[str]:

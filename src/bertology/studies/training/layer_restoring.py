@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import InterruptedRunError
 from bertology.metrics import find_metric, judged_metric
 from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, points
@@ -22,6 +20,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_difference, crossed_score
 from bertology.studies.designs.scored_runs import ScoredRuns, answered
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import reaching, split_part
 from bertology.studies.study import Context
@@ -163,7 +162,7 @@ class RestoredLayers:
             row: dict[str, float] = {"layer": layer}
             for way in WAYS:
                 found = self._loss(_change(way, layer, self.count), self.count)
-                row |= {way: found.value, f"{way}_low": found.low, f"{way}_high": found.high}
+                row |= bounded(way, found)
                 if way == "restored":
                     row["sure"] = bool(found.low > 0 or found.high < 0)
             rows.append(row | {"moved": float(self.moved[layer])})
@@ -181,11 +180,7 @@ class RestoredLayers:
 
 
 def _row(name: str, score: Estimate, loss: Estimate | None) -> dict[str, object]:
-    lost: Sequence[float] = (math.nan,) * 3 if loss is None else (loss.value, loss.low, loss.high)
-    return {
-        "set_back": name, "score": score.value, "score_low": score.low, "score_high": score.high,
-        **dict(zip(("loss", "loss_low", "loss_high"), lost, strict=True)),
-    }  # fmt: skip
+    return {"set_back": name, **bounded("score", score), **bounded("loss", loss)}
 
 
 _TITLES = {
@@ -349,7 +344,7 @@ class LayerRestoring(TaskTrials):
         """One; runs differ in their seed only."""
         return ["fine-tuned"]
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Layers must have weights of their own, and there must be no others."""
         from bertology.model.weight_depths import weight_depths
 
@@ -371,14 +366,11 @@ class LayerRestoring(TaskTrials):
         job = TuningJob(
             encoder, train, corpus, start, self.settings(start, encoder.shape.hidden, seed)
         )
-        try:
-            tuned = tuned_encoder(
-                job,
-                context.trained,
-                progress=lambda step: reach(int(_TRAINED * BARS * step.done / step.total)),
-            )
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        tuned = tuned_encoder(
+            job,
+            context.trained,
+            progress=lambda step: reach(int(_TRAINED * BARS * step.done / step.total)),
+        )
         model, task, tokenizer = tuned.model, task_of(corpus), encoder.tokenizer
         unseen = encode_once(corpus, tokenizer, row_limit(model, tokenizer, self.max_length))
         said: dict[str, Any] = {WHOLE: predict(model, unseen, task)}

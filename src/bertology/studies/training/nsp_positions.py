@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
-from bertology.report.figures import Band, band_curve
+from bertology.report import drawings
+from bertology.report.figures import Band
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -19,16 +19,11 @@ from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
 from bertology.studies.designs.position_scores import moved_scores
 from bertology.studies.designs.trials import Runs, split_part
-from bertology.studies.training.shared import (
-    NONE,
-    PretrainingTrials,
-    PretrainingTrialsResult,
-)
+from bertology.studies.training.shared import NONE, PretrainingTrials, PretrainingTrialsResult
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -77,46 +72,37 @@ class NspPositionsResult(PretrainingTrialsResult):
 
     def drawings(self) -> Sequence[Drawing]:
         """All measures by objective, and the shift by layer."""
-        seeds = int(self.facts["seeds"])
+        seeds, table = int(self.facts["seeds"]), self.tables["layers"]
+        about = f"trained on {self.provenance.corpus_name}"
         return [
-            Drawing(
+            self.dots(
                 "objectives",
-                partial(
-                    self.dots,
-                    "What pre-training objectives do to words in first and second sentences\n"
-                    f"trained on {self.provenance.corpus_name}",
-                    _TOLD,
-                    reference=str(self.facts["reference"]),
-                ),
+                "What pre-training objectives do to words in first and second sentences",
+                _TOLD,
                 "One row for each pre-training objective: with next-sentence prediction, with the "
                 "same rows without its loss, and without pairs. Dots are means over seeds with "
                 "their intervals. Shifts are squared, in per cent of the spread of all words' "
                 "states in the last layer, beyond what another neighbour sentence does.",
+                about=about,
+                reference=str(self.facts["reference"]),
             ),
-            Drawing(
+            drawings.curve(
                 "layers",
-                self._by_layer,
-                "The squared shift of words by the position of their sentence after each layer, in "
-                "per cent of the spread of all words' states, for models with and without "
-                f"next-sentence prediction. Bands are intervals over {seeds} seeds.",
+                [
+                    Band.of_columns(str(name), rows, "position")
+                    for name, rows in table[table["layer"] >= 0].groupby("objective", sort=False)
+                ],
+                None,
+                about,
+                title="Shift of words by sentence position",
+                label="% of the spread",
+                xlabel="layer",
+                note=f"Layers are numbered from 0. Bands: intervals over {seeds} seeds.",
+                caption="The squared shift of words by the position of their sentence after each "
+                "layer, in per cent of the spread of all words' states, for models with and "
+                f"without next-sentence prediction. Bands are intervals over {seeds} seeds.",
             ),
         ]
-
-    def _by_layer(self) -> Figure:
-        table = self.tables["layers"]
-        table = table[table["layer"] >= 0]
-        bands = [
-            Band(str(name), *(100 * rows[c].to_numpy() for c in ("position", "low", "high")))
-            for name, rows in table.groupby("objective", sort=False)
-        ]
-        return band_curve(
-            bands,
-            None,
-            title=f"Shift of words by sentence position\ntrained on {self.provenance.corpus_name}",
-            label="% of the spread",
-            xlabel="layer",
-            note=f"Layers are numbered from 0. Bands: intervals over {self.facts['seeds']} seeds.",
-        )
 
 
 @dataclass(frozen=True)
@@ -161,14 +147,13 @@ class NspPositions(PretrainingTrials):
             must = f"be a multiple of heads ({self.heads})"
             raise ParameterError("hidden", "NspPositions", must, self.hidden)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Also sentences that can be moved, which would else be missed after training."""
         from bertology.annotated import moved_sentences as moved
 
         super().check(encoder, corpus)
-        if corpus is not None:
-            text = self.moved_text(corpus)
-            moved.drawn_sentences(encoder, text, moved.FEWEST, seed=0, length=self.length)
+        text = self.moved_text(corpus)
+        moved.drawn_sentences(encoder, text, moved.FEWEST, seed=0, length=self.length)
 
     @property
     def variants(self) -> Sequence[str]:

@@ -13,10 +13,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import Runs
-from bertology.studies.training.shared import (
-    PretrainingTrials,
-    PretrainingTrialsResult,
-)
+from bertology.studies.training.shared import PretrainingTrials, PretrainingTrialsResult
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +15,8 @@ from scipy.special import stdtrit
 from bertology.errors import DataError, JobError
 from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
-from bertology.report.figures import Band, Dots, band_curve, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Band, Dots
 from bertology.results.answers import NOTHING_SURE, plain, points
 from bertology.results.comparison import beats_constant_answer
 from bertology.results.drawing import Drawing
@@ -27,6 +28,7 @@ from bertology.stats.best_of_runs import BestOfRuns, Stopping, halves
 from bertology.stats.paired import jackknife
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement
 from bertology.stats.variance_components import Components, components, spread
+from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, split_part
 
@@ -224,7 +226,7 @@ class SeedRuns:
                 ("picked_gain", self.best.picked_gain(k)),
                 ("gain", self.best.gain(k)),
             ):
-                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+                row |= bounded(name, found)
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -379,18 +381,15 @@ class SeedVarianceResult(Result):
 
     def _components(self) -> Drawing:
         table = self.tables["components"]
-        sides = (100 * table[c].to_numpy(float) for c in ("spread", "low", "high"))
-        draw = partial(
-            interval_dots,
-            [Dots(f"standard deviation (points of {self.facts['judged']})", *sides)],
-            list(table["component"]),
-            title=f"Where the variance of runs comes from\n{self.about}",
-            note=f"{self._level} intervals over seeds and examples (hollow: none).",
-        )
-        return Drawing(
+        label = f"standard deviation (points of {self.facts['judged']})"
+        return drawings.dots(
             "components",
-            draw,
-            "How far scores of runs spread, in points, by the seed of new weights "
+            [Dots.of_columns(label, table, "spread")],
+            table["component"],
+            self.about,
+            title="Where the variance of runs comes from",
+            note=f"{self._level} intervals over seeds and examples (hollow: none).",
+            caption="How far scores of runs spread, in points, by the seed of new weights "
             "(initialisation), by the order of the data, by the rest, and in all. The luck of the "
             "examples is not in these: it stands below, as far as it differs from run to run and "
             "as far as all runs share it. Bars are intervals; one that reaches 0 says that the "
@@ -400,77 +399,63 @@ class SeedVarianceResult(Result):
     def _best(self) -> Drawing:
         table = self.tables["best"]
         bands = [
-            Band(
-                label, *(100 * table[f"{c}{end}"].to_numpy(float) for end in ("", "_low", "_high"))
-            )
+            Band.of_columns(label, table, c)
             for c, label in (("picked_gain", "where it is picked"), ("gain", "on other examples"))
         ]
-        draw = partial(
-            band_curve,
+        return drawings.curve(
+            "best",
             bands,
             [str(int(k)) for k in table["runs"]],
-            title=f"The best of k runs beside one run\n{self.about}",
+            self.about,
+            title="The best of k runs beside one run",
             label=f"points of {self.facts['judged']}",
             xlabel="runs",
             note=f"Bands: {self._level} intervals over seeds and examples.",
-        )
-        return Drawing(
-            "best",
-            draw,
-            "How much better the best of so many runs with new seeds is expected to be than one "
-            "run, in points: on the examples that pick it, and of the run that one half of the "
-            "examples picks on the other half. Bands are intervals over seeds and examples. The "
-            "second line is what more runs are worth; the first is higher by the luck of the "
+            caption="How much better the best of so many runs with new seeds is expected to be "
+            "than one run, in points: on the examples that pick it, and of the run that one half "
+            "of the examples picks on the other half. Bands are intervals over seeds and examples. "
+            "The second line is what more runs are worth; the first is higher by the luck of the "
             "examples that pick.",
         )
 
     def _early(self) -> Drawing:
         table = self.tables["stopping"]
-        sides = (table[f"correlation{end}"].to_numpy(float) for end in ("", "_low", "_high"))
-        draw = partial(
-            band_curve,
-            [Band("rank correlation", *sides)],
+        return drawings.curve(
+            "early",
+            [Band.of_columns("rank correlation", table, "correlation", scale=1.0)],
             self._shares,
-            title=f"How early runs can be told\n{self.about}",
+            self.about,
+            title="How early runs can be told",
             label="rank correlation with the end",
             xlabel="training done (%)",
             # Without this a reader wonders why final scores do not agree with themselves.
             note=f"Band: {self._level} interval. Scores then and at the end are of different "
             "examples, so that the last one is below 1, too.",
-        )
-        return Drawing(
-            "early",
-            draw,
-            "To the right: the share of the training that is done. Upwards: the rank correlation "
-            "over runs of the score then, on one half of the examples, with the final score on the "
-            "other half. At the right end it is as high as the luck of the examples lets it be. "
-            "Intervals count that runs share seeds.",
+            caption="To the right: the share of the training that is done. Upwards: the rank "
+            "correlation over runs of the score then, on one half of the examples, with the final "
+            "score on the other half. At the right end it is as high as the luck of the examples "
+            "lets it be. Intervals count that runs share seeds.",
         )
 
     def _stopping(self) -> Drawing:
         table = self.tables["stopping"]
         bands = [
-            Band(
-                label, *(100 * table[f"{c}{end}"].to_numpy(float) for end in ("", "_low", "_high"))
-            )
+            Band.of_columns(label, table, c)
             for c, label in (("loss", "lost to all runs"), ("gain", "gained over fewer whole runs"))
         ]
-        draw = partial(
-            band_curve,
+        return drawings.curve(
+            "stopping",
             bands,
             self._shares,
-            title=f"The poorer half of {self.facts['started']} runs stopped\n{self.about}",
+            self.about,
+            title=f"The poorer half of {self.facts['started']} runs stopped",
             label=f"points of {self.facts['judged']}",
             xlabel="stopped after (% of the training)",
             note=f"Bands: {self._level} intervals over seeds and examples.",
-        )
-        return Drawing(
-            "stopping",
-            draw,
-            "The poorer half of the runs is stopped after a share of the training (to the right), "
-            "and the best of the others is scored on other examples. Upwards, in points: what is "
-            "lost to finishing all runs, and what is gained over as few whole runs as cost the "
-            "same training. Bands are intervals over seeds and examples.",
+            caption="The poorer half of the runs is stopped after a share of the training (to the "
+            "right), and the best of the others is scored on other examples. Upwards, in points: "
+            "what is lost to finishing all runs, and what is gained over as few whole runs as cost "
+            "the same training. Bands are intervals over seeds and examples.",
         )
 
     @property

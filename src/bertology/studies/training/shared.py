@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.metrics import find_metric
@@ -101,18 +100,16 @@ class PretrainingTrialsResult(TrialsResult):
     def of_all(self, title: str, *, rows: str) -> Drawing:
         """All variants by all measures; `rows` says what a row is."""
         reference = str(self.facts["reference"])
-        return Drawing(
+        return self.dots(
             next(iter(self.tables)),
-            partial(
-                self.dots,
-                f"{title}\ntrained on {self.provenance.corpus_name}",
-                TRIAL_MEASURES,
-                reference=reference,
-            ),
+            title,
+            TRIAL_MEASURES,
             f"One row for each {rows}. One panel for each thing that the trained model is judged "
             "by: the loss of masked tokens in nats (less is better), and shares of right answers "
             "in per cent (more is better). Dots are means over seeds with their intervals; the "
             f"line is {reference}, to which the others are compared.",
+            about=f"trained on {self.provenance.corpus_name}",
+            reference=reference,
         )
 
 
@@ -148,7 +145,7 @@ class PretrainingTrials(Trials):
     finetune_epochs: int = parameter(3, "Epochs of fine-tuning.", minimum=1)
     finetune_rate: float = parameter(3e-4, "Learning rate of fine-tuning.", minimum=1e-9)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """The vocabulary must do, and the corpora to judge by must be there."""
         from bertology.data.corpus import Field
         from bertology.data.loading import load_corpus

@@ -7,19 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from bertology.errors import ParameterError
 from bertology.metrics import judged_metric
-from bertology.parameters import parameter
+from bertology.parameters import check_some_of, parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
-from bertology.studies.designs.task_trials import (
-    BARS,
-    TaskTrials,
-    same_training_data,
-)
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, split_part
 
 if TYPE_CHECKING:
@@ -133,10 +128,7 @@ class TaskBaselines(TaskTrials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.methods if name not in METHODS]
-        if odd or not self.methods or len(set(self.methods)) < len(self.methods):
-            must = f"be some of {', '.join(METHODS)}, none twice"
-            raise ParameterError("methods", "TaskBaselines", must, list(self.methods))
+        check_some_of(self, "methods", METHODS)
 
     @property
     def variants(self) -> Sequence[str]:
@@ -148,7 +140,7 @@ class TaskBaselines(TaskTrials):
         named = super().parts(shape, corpus)
         return [p for p in named if split_part(p)[1] == 0 or split_part(p)[0] not in SEEDLESS]
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, and the contents of the file of vectors."""
         from bertology.data.static_vectors import fingerprint_of
 

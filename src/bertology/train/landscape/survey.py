@@ -41,13 +41,7 @@ from bertology.train.landscape.directions import (
     random_direction,
 )
 from bertology.train.landscape.places import around_places, share_places, way_places
-from bertology.train.landscape.terrain import (
-    Terrain,
-    Weights,
-    copied,
-    points_together,
-    standing_at,
-)
+from bertology.train.landscape.terrain import Terrain, Weights, copied, points_together, standing_at
 from bertology.train.landscape.walks import Walk, end_of, walked
 from bertology.train.landscape.widths import barrier, measure_widths
 from bertology.train.starts import begin

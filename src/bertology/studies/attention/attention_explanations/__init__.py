@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.model.attributions.method_names import TITLES
 from bertology.parameters import drawn, parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.comparison import against_constant_answer
 from bertology.results.drawing import Drawing
@@ -37,7 +38,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -95,31 +95,52 @@ class AttentionExplanationsResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Methods beside each other; gains over random orders; other attention."""
+        panels, names = self._panels("mean", level=None)
+        panels_of_gains, names_of_gains = self._panels("gain", level=0.0)
+        table = self.tables["attention"]
+        labels = {
+            "divergence": "divergence of attention (%)",
+            "variation": "change of the answer's probabilities (%)",
+            "changed": "answers that change (%)",
+        }
         return [
-            Drawing(
+            drawings.dots(
                 "methods",
-                self._methods,
-                "One row for each method, one panel for each score, means over examples with their "
-                "intervals. The line is the mean of random orders of the same words. "
+                panels,
+                names,
+                self.about,
+                title="How faithful explanations are",
+                caption="One row for each method, one panel for each score, means over examples "
+                "with their intervals. The line is the mean of random orders of the same words. "
                 "Comprehensiveness: what the answer loses without the top words, more is better. "
                 "Sufficiency: what it loses by the top words alone; words erased until the answer "
                 "flips: fewer are better. Agreement is Kendall's τ with leaving out single words.",
+                reference=TITLES[RANDOM],
+                note="Intervals over examples, each for itself.",
             ),
-            Drawing(
+            drawings.dots(
                 "gains",
-                self._gains,
-                "For each method and score, by how much it is better than random orders of the "
-                "same words: right of the dashed line is better, whatever the score. Intervals "
+                panels_of_gains,
+                names_of_gains,
+                self.about,
+                title="Better than random orders of words",
+                caption="For each method and score, by how much it is better than random orders of "
+                "the same words: right of the dashed line is better, whatever the score. Intervals "
                 "hold for all dots of the figure together.",
+                note="Intervals hold for all methods and scores together.",
             ),
-            Drawing(
+            drawings.dots(
                 "attention",
-                self._attention,
-                "Other attention than the model's own: permuted, looked for text by text, or that "
-                "of a model which was trained to differ. How far it is from the model's own, how "
-                "far the answer's probabilities move, and how many answers change, in per cent. "
-                "Far left in the last two panels and far right in the first: other attention, "
-                "same answer.",
+                [Dots.of_columns(label, table, column) for column, label in labels.items()],
+                [OTHERS[str(name)] for name in table["attention"]],
+                self.about,
+                title="Other attention than the model's own",
+                caption="Other attention than the model's own: permuted, looked for text by text, "
+                "or that of a model which was trained to differ. How far it is from the model's "
+                "own, how far the answer's probabilities move, and how many answers change, in per "
+                "cent. Far left in the last two panels and far right in the first: other "
+                "attention, same answer.",
+                note="Intervals over examples.",
             ),
         ]
 
@@ -128,50 +149,14 @@ class AttentionExplanationsResult(Result):
         if column == "gain":  # of random orders over themselves there is none
             table = table[table["method"] != RANDOM]
         for score in dict.fromkeys(table["score"]):
-            rows = table.index[table["score"] == score]
-            names = [TITLES[str(name)] for name in table.loc[rows, "method"]]
-            known = SCORES[str(score)]
-            scale = 1.0 if known.whole else 100.0
-            sides = (
-                scale * table.loc[rows, f"{column}{end}"].to_numpy(float)
-                for end in ("", "_low", "_high")
-            )
+            rows, known = table[table["score"] == score], SCORES[str(score)]
+            names = [TITLES[str(name)] for name in rows["method"]]
             unit = "" if known.whole else " (points)" if column == "gain" else " (%)"
-            panels.append(Dots(f"{known.title}{unit}", *sides, level=level))
+            scale = 1.0 if known.whole else 100.0
+            panels.append(
+                Dots.of_columns(f"{known.title}{unit}", rows, column, scale=scale, level=level)
+            )
         return panels, names
-
-    def _methods(self) -> Figure:
-        panels, names = self._panels("mean", level=None)
-        return interval_dots(
-            panels,
-            names,
-            title=f"How faithful explanations are\n{self.about}",
-            reference=TITLES[RANDOM],
-            note="Intervals over examples, each for itself.",
-        )
-
-    def _gains(self) -> Figure:
-        panels, names = self._panels("gain", level=0.0)
-        return interval_dots(
-            panels,
-            names,
-            title=f"Better than random orders of words\n{self.about}",
-            note="Intervals hold for all methods and scores together.",
-        )
-
-    def _attention(self) -> Figure:
-        table = self.tables["attention"]
-        labels = {
-            "divergence": "divergence of attention (%)",
-            "variation": "change of the answer's probabilities (%)",
-            "changed": "answers that change (%)",
-        }
-        return interval_dots(
-            [Dots.of_columns(label, table, column) for column, label in labels.items()],
-            [OTHERS[str(name)] for name in table["attention"]],
-            title=f"Other attention than the model's own\n{self.about}",
-            note="Intervals over examples.",
-        )
 
 
 Floats = NDArray[np.float64]
@@ -251,15 +236,13 @@ class AttentionExplanations(Resampled):
     train: str = parameter("", "Other data to train it on; if not given, those of the corpus.")
     train_split: str = parameter("train", "The split to train it on.")
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse what is no classifier, labels that it does not know, and lacking texts."""
         from bertology.model.attributions.answering import Eraser, check_classifier
 
         super().check(encoder, corpus)
         check_classifier(encoder)
         Eraser(encoder, self.erase)
-        if corpus is None:
-            return
         if corpus.task is not None and corpus.task.kind != "classification":
             raise CapabilityError(
                 f"{corpus.task.name!r} is a {corpus.task.kind} task; answers are explained where "
@@ -271,9 +254,9 @@ class AttentionExplanations(Resampled):
         if self.adversary:
             self._job(encoder, corpus)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The texts that an adversary is trained on."""
-        if not self.adversary or corpus is None:
+        if not self.adversary:
             return {}
         return {"training_data": self._train(corpus).fingerprint}
 

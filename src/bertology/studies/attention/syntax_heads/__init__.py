@@ -154,7 +154,6 @@ class LinksResult(Result):
             name=f"{dashed(relation)}-{infix}{dashed(column)}",
             title=title.format(_WORDS[direction].format(relation)),
             unit="% of links" if column == "share" else "points (% of links)",
-            bounds=(f"{column}_low", f"{column}_high") if f"{column}_low" in rows else None,
             sure="sure" if column == "excess" else None,
             scale=100.0,
             middle=middle,
@@ -317,7 +316,6 @@ class SyntaxHeadsResult(LinksResult):
             name="best-relation-gain",
             title="Links of the head's best relation, beyond the best fixed offset",
             unit="points (% of links)",
-            bounds=("gain_low", "gain_high"),
             sure="sure",
             scale=100.0,
             middle=0.0,
@@ -360,19 +358,17 @@ class SyntaxHeadsResult(LinksResult):
         return [*found, *(self.grid_of(r, d, by_direction[r, d]) for r, d in chosen.items())]
 
     def _relations(self, rows: pd.DataFrame) -> Figure:
-        def of(column: str) -> list[np.ndarray]:
-            return [100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")]
-
-        beside = [100 * rows[name].to_numpy(dtype=float) for name in ("baseline", "published")]
         names = [
             f"{row['relation']}  {int(row['layer'])}.{int(row['head'])}"
             for _, row in rows.iterrows()
         ]
-        known = bool(np.isfinite(beside[1]).any())
+        known = bool(rows["published"].notna().any())
         return interval_dots(
             [
-                Dots("words found (%)", *of("share"), bars=beside[0], hollow=beside[1]),
-                Dots("gain over the offset (points)", *of("gain"), level=0.0),
+                Dots.of_columns(
+                    "words found (%)", rows, "share", bars="baseline", hollow="published"
+                ),
+                Dots.of_columns("gain over the offset (points)", rows, "gain", level=0.0),
             ],
             names,
             title=f"Relations and their best heads\n{self.about}",
@@ -420,13 +416,11 @@ class SyntaxHeads(FollowedLinks):
         (), "Relations such as obj or verb-subject; by default all dependencies of the corpus."
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse relations and annotation that the corpus does not have."""
         from bertology.annotated.tagged_batches import added_fields
 
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         for relation in self.relations:
             check_relation(relation, corpus, added=added_fields(corpus, self.tagger))
         if not self.relations and not (

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.parameters import parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -25,16 +26,14 @@ from bertology.studies.cloze.facts.asked import (
     named_in_entity,
     relation_of,
 )
-from bertology.studies.cloze.facts.asked import (
-    Facts as FactStudy,
-)
+from bertology.studies.cloze.facts.asked import Facts as FactStudy
 from bertology.studies.designs.parts import in_order
+from bertology.studies.designs.tables import bounded
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -76,23 +75,31 @@ class FactsResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Relations; and wordings and versions where there are any."""
+        rows, label = self.tables["relations"], "right answer first (%)"
         found = [
-            Drawing(
+            drawings.dots(
                 "relations",
-                self._relations,
-                "One row for each relation: the per cent of facts whose answer comes first in the "
-                "whole vocabulary, with an interval that holds for all relations together. Grey "
-                "bar: the most frequent object of other facts. Hollow diamond: facts whose answer "
-                "is in the subject's name.",
+                [Dots.of_columns(label, rows, "p_at_1", bars="frequent", hollow="in_name")],
+                [
+                    f"{r.relation!s} ({r.cardinality!s})" if r.cardinality else r.relation
+                    for r in rows.itertuples()
+                ],
+                self.about,
+                title="Facts by relation",
+                caption="One row for each relation: the per cent of facts whose answer comes first "
+                "in the whole vocabulary, with an interval that holds for all relations together. "
+                "Grey bar: the most frequent object of other facts. Hollow diamond: facts whose "
+                "answer is in the subject's name.",
+                note="Grey bar: most frequent object. Diamond: the answer is in the name.",
             )
         ]
         if "wordings" in self.tables:
             found.append(
-                Drawing(
+                self._dots(
                     "wordings",
-                    lambda: self._dots(
-                        "wordings", "way", "p_at_1", "facts, or pairs of wordings (%)"
-                    ),
+                    "way",
+                    "p_at_1",
+                    "facts, or pairs of wordings (%)",
                     "Whether it depends on the wording: the per cent of facts whose answer comes "
                     "first among the objects of the relation in the first wording, in some and in "
                     "every one, and of pairs of wordings that get the same answer, with an "
@@ -101,9 +108,11 @@ class FactsResult(Result):
             )
         if "versions" in self.tables:
             found.append(
-                Drawing(
+                self._dots(
                     "versions",
-                    lambda: self._dots("versions", "what", "share", "share of facts (%)"),
+                    "what",
+                    "share",
+                    "share of facts (%)",
                     "What becomes of facts whose sentence is negated or comes after a misleading "
                     "word: per cent of facts with an interval. A model that understands both "
                     "would not repeat its answer after a not, and lose nothing by a word.",
@@ -111,29 +120,11 @@ class FactsResult(Result):
             )
         return found
 
-    def _relations(self) -> Figure:
-        table = self.tables["relations"]
-        values = (100 * table[c].to_numpy() for c in ("p_at_1", "low", "high"))
-        frequent, in_name = (100 * table[c].to_numpy() for c in ("frequent", "in_name"))
-        names = [
-            f"{r.relation!s} ({r.cardinality!s})" if r.cardinality else str(r.relation)
-            for r in table.itertuples()
-        ]
-        return interval_dots(
-            [Dots("right answer first (%)", *values, bars=frequent, hollow=in_name)],
-            names,
-            title=f"Facts by relation\n{self.about}",
-            note="Grey bar: most frequent object. Diamond: the answer is in the name.",
-        )
-
-    def _dots(self, name: str, label: str, column: str, title: str) -> Figure:
-        table = self.tables[name]
-        values = (100 * table[c].to_numpy() for c in (column, "low", "high"))
-        return interval_dots(
-            [Dots(title, *values)],
-            [str(x) for x in table[label]],
-            title=f"Facts: {name}\n{self.about}",
-        )
+    def _dots(self, name: str, of: str, column: str, label: str, caption: str) -> Drawing:
+        rows = self.tables[name]
+        shown = [Dots.of_columns(label, rows, column)]
+        title = f"Facts: {name}"
+        return drawings.dots(name, shown, rows[of], self.about, title=title, caption=caption)
 
 
 @dataclass(frozen=True)
@@ -295,9 +286,7 @@ class Facts(FactStudy):
             "p_at_1": over_facts.value,
             "low": over_facts.low,
             "high": over_facts.high,
-            "macro": over_relations.value,
-            "macro_low": over_relations.low,
-            "macro_high": over_relations.high,
+            **bounded("macro", over_relations),
         }
 
     def _by(

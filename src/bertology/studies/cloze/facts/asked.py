@@ -56,11 +56,9 @@ class Facts(Resampled):
         kept = [e for e in corpus if str(e.get("item")) in drawn]
         return replace(corpus, examples=kept, origin={}, drawn_from=len(corpus))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse corpora of which the model could be right about nothing."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         book = FactBook(encoder, corpus)
         known = sum(bool(book.right(e)) for e in self.shown(corpus) if is_plain(e))
         if known < 2:

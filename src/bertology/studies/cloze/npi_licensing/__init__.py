@@ -13,7 +13,7 @@ from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
+from bertology.report.figures import Dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -40,7 +40,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -218,7 +217,6 @@ class NpiLicensingResult(Result):
                 name=f"{str(task).replace('_', '-')}-{trained}",
                 title=f"Right answers of a probe: {_TITLES[str(task)]}, {_WAYS[str(trained)]}",
                 unit="% of sentences",
-                bounds=("accuracy_low", "accuracy_high"),
                 scale=100.0,
                 reading="High: the mean of the states after this layer tells it.",
             )
@@ -227,24 +225,42 @@ class NpiLicensingResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Methods × contrasts; environments; probes by layer."""
+        rows = self.tables["methods"]
+        rows = rows[rows["environment"] == ALL]
+        names = [
+            f"{method}{f' ({trained})' if trained else ''}: {contrast}"
+            for method, trained, contrast in rows[["method", "trained", "contrast"]].to_numpy()
+        ]
         found = [
-            Drawing(
+            drawings.dots(
                 "methods",
-                self._draw_methods,
-                "One row for each method and contrast: the per cent of minimal pairs told right "
-                "over all environments. Pairs differ in the licensor, in scope, or in the NPI. "
-                "Diamonds are chance. Beyond words: what the change does for the NPI more than "
-                "for a plain word in its place.",
+                [Dots.of_columns("pairs told right (%)", rows, "share", hollow="chance")],
+                names,
+                self.about,
+                title="Negative polarity items by five methods",
+                caption="One row for each method and contrast: the per cent of minimal pairs told "
+                "right over all environments. Pairs differ in the licensor, in scope, or in the "
+                "NPI. Diamonds are chance. Beyond words: what the change does for the NPI more "
+                "than for a plain word in its place.",
+                note="Diamonds: chance. Intervals over environments × NPIs, for all rows together.",
             ),
         ]
         if len(self._by_environment()[0]):
+            one, other = self._by_environment()
             found.append(
-                Drawing(
+                drawings.dots(
                     "environments",
-                    self._draw_environments,
-                    "For each environment, the per cent of paradigms in which a missing licensor, "
-                    "or an NPI outside its scope, is told by likelihood beyond words. Chance "
-                    "would be 50. Intervals hold for all rows of the table together.",
+                    [
+                        Dots.of_columns("missing licensor told (%)", one, "share", level=50),
+                        Dots.of_columns("NPI outside scope told (%)", other, "share", level=50),
+                    ],
+                    one.index,
+                    self.about,
+                    title="Licensor and scope by environment",
+                    caption="For each environment, the per cent of paradigms in which a missing "
+                    "licensor, or an NPI outside its scope, is told by likelihood beyond words. "
+                    "Chance would be 50. Intervals hold for all rows of the table together.",
+                    note="Likelihood beyond words. Dashed: chance, 50 %.",
                 )
             )
         for trained, name in ((NEW, "layers"), (SEEN, "layers-seen")):
@@ -265,21 +281,6 @@ class NpiLicensingResult(Result):
                 )
         return found
 
-    def _draw_methods(self) -> Figure:
-        rows = self.tables["methods"]
-        rows = rows[rows["environment"] == ALL]
-        names = [
-            f"{method}{f' ({trained})' if trained else ''}: {contrast}"
-            for method, trained, contrast in rows[["method", "trained", "contrast"]].to_numpy()
-        ]
-        sides = (100 * rows[column].to_numpy() for column in _SHARE)
-        return interval_dots(
-            [Dots("pairs told right (%)", *sides, hollow=100 * rows["chance"].to_numpy())],
-            names,
-            title=f"Negative polarity items by five methods\n{self.about}",
-            note="Diamonds: chance. Intervals over environments × NPIs, for all rows together.",
-        )
-
     def _by_environment(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Pairs by likelihood beyond words: licensor, and scope with the same environments."""
         rows = self.tables["methods"]
@@ -289,18 +290,6 @@ class NpiLicensingResult(Result):
             for contrast in ("licensor", "scope")
         )
         return one, other.reindex(one.index)
-
-    def _draw_environments(self) -> Figure:
-        one, other = self._by_environment()
-        return interval_dots(
-            [
-                Dots.of_columns("missing licensor told (%)", one, "share", level=50),
-                Dots.of_columns("NPI outside scope told (%)", other, "share", level=50),
-            ],
-            [str(name) for name in one.index],
-            title=f"Licensor and scope by environment\n{self.about}",
-            note="Likelihood beyond words. Dashed: chance, 50 %.",
-        )
 
 
 _STATES, _SHUFFLED = "states", "states-shuffled-"
@@ -363,11 +352,9 @@ class NpiLicensing(Resampled):
         at_least_option="limit",
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse sentences of which not everything is told, and environments without a paradigm."""
         super().check(encoder, corpus)
-        if corpus is None:
-            return
         known = Paradigms.of(self.shown(corpus))
         if len(np.unique(known.label)) < 2:
             raise DataError(f"All sentences of {corpus.name!r} have the same label.")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
-from bertology.report.figures import Costs, Dots, interval_dots, trade_offs
+from bertology.report import drawings
+from bertology.report.figures import Costs, Dots, trade_offs
 from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance, short_model
@@ -171,14 +172,6 @@ class CompressionTableResult(Result):
             "the same shape without a teacher, and small pre-trained ones. Numbers that have no "
             "room are left out."
         )
-        kept = (
-            "What each model keeps of the teacher's score, and of what that has above a constant "
-            "answer, over seeds and examples (without ends where it is not surely above); how many "
-            "times less it is: parameters, bytes where numbers have fewer bits, parameters that "
-            "are not zero where they are zeroed, as claims count them. Hollow diamonds are figures "
-            "of the papers (Table 1 of the Primer), of another model and other tasks; ranges such "
-            "as 94-100 have none."
-        )
         flips = (
             "The share of examples that a model answers otherwise than the teacher, and how many "
             "more are right than before less those that are wrong now, in points; over seeds and "
@@ -186,10 +179,25 @@ class CompressionTableResult(Result):
         )
         found = [
             Drawing("pareto", self._draw_pareto, pareto),
-            Drawing("kept", self._draw_kept, kept),
+            self._draw_kept(),
         ]
         if np.isfinite(self.tables["losses"]["changed"].to_numpy(float)).any():
-            found.append(Drawing("flips", self._draw_flips, flips))
+            losses = self.tables["losses"]
+            rows = losses[losses["row"] != TEACHER]
+            panels = [
+                Dots.of_columns("answers that changed (%)", rows, "changed", level=0.0),
+                Dots.of_columns("more right answers (points)", rows, "net", level=0.0),
+            ]
+            found.append(
+                drawings.dots(
+                    "flips",
+                    panels,
+                    rows["row"],
+                    self.about,
+                    title="Which answers flip",
+                    caption=flips,
+                )
+            )
         return found
 
     @property
@@ -219,7 +227,7 @@ class CompressionTableResult(Result):
             note=note,
         )
 
-    def _draw_kept(self) -> Figure:
+    def _draw_kept(self) -> Drawing:
         table, losses = self.table(), self.tables["losses"]
         published = table["published_kept"].map(_first_number).to_numpy(float)
         sizes = table["published_smaller"].map(_first_number).to_numpy(float)
@@ -239,23 +247,20 @@ class CompressionTableResult(Result):
             if column in counted
         }
         told = "".join(f"; {what} of {names}" for what, names in own.items())
-        return interval_dots(
+        return drawings.dots(
+            "kept",
             panels,
-            list(table["row"]),
-            title=f"What smaller models keep\n{self.about}",
+            table["row"],
+            self.about,
+            title="What smaller models keep",
+            caption="What each model keeps of the teacher's score, and of what that has above a "
+            "constant answer, over seeds and examples (without ends where it is not surely above); "
+            "how many times less it is: parameters, bytes where numbers have fewer bits, "
+            "parameters that are not zero where they are zeroed, as claims count them. Hollow "
+            "diamonds are figures of the papers (Table 1 of the Primer), of another model and "
+            "other tasks; ranges such as 94-100 have none.",
             note=f"Means over {self.facts['seeds']} seeds. Times less: parameters{told}. Hollow "
             "diamonds: published, of another model and other tasks. Arrows: the interval goes on.",
-        )
-
-    def _draw_flips(self) -> Figure:
-        losses = self.tables["losses"]
-        rows = losses[losses["row"] != TEACHER]
-        panels = [
-            Dots.of_columns("answers that changed (%)", rows, "changed", level=0.0),
-            Dots.of_columns("more right answers (points)", rows, "net", level=0.0),
-        ]
-        return interval_dots(
-            panels, list(rows["row"]), title=f"Which answers flip\n{self.about}", note=""
         )
 
 
@@ -481,7 +486,7 @@ class CompressionTable(TaskTrials):
         named = [f"{name}-seed-{k}" for k in range(self.seeds) for name in self.rows(shape, corpus)]
         return named if self.times == (_NONE,) else [*named, TIMINGS]
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Methods must be known, and fit together and the model; and other models the task."""
         from bertology.model.encoder import Encoder
         from bertology.train.compress import read_methods
@@ -489,7 +494,6 @@ class CompressionTable(TaskTrials):
         from bertology.train.starts import begin, find_start
 
         super().check(encoder, corpus)
-        assert corpus is not None
         if self.times == ("gpu",) and encoder.device.type != "cuda":
             must = f"have cpu or be {_NONE}, since the model is not on a GPU"
             raise ParameterError("times", "CompressionTable", must, list(self.times))
@@ -499,7 +503,7 @@ class CompressionTable(TaskTrials):
             elif row.kind != TEACHER:
                 read_methods(row.methods)[0].check_fit(encoder)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, the small models, and files that methods name."""
         from bertology.model.encoder import Encoder
 
@@ -513,18 +517,15 @@ class CompressionTable(TaskTrials):
         reach, rows = reaching(context), self.rows(encoder.shape, corpus)
         with ExitStack() as stack:
             folder = context.trained or Path(stack.enter_context(TemporaryDirectory()))
-            try:
-                if part == TIMINGS:
-                    run = self._run(encoder, corpus, 0, folder)
-                    teacher, *others = rows.values()
-                    how = Timed(self.times, self.rounds, self.threads)
-                    return timings(run, teacher, others, how, reach)
-                name, seed = split_part(part)
-                run, row = self._run(encoder, corpus, seed, folder), rows[name]
-                timed = not seed and self.times != (_NONE,)  # models of the first seed are
-                found = self._answered(row, run, reach, keep=timed or _begins_another(row, rows))
-            except InterruptedRunError:
-                raise KeyboardInterrupt from None  # the session knows what is kept
+            if part == TIMINGS:
+                run = self._run(encoder, corpus, 0, folder)
+                teacher, *others = rows.values()
+                how = Timed(self.times, self.rounds, self.threads)
+                return timings(run, teacher, others, how, reach)
+            name, seed = split_part(part)
+            run, row = self._run(encoder, corpus, seed, folder), rows[name]
+            timed = not seed and self.times != (_NONE,)  # models of the first seed are
+            found = self._answered(row, run, reach, keep=timed or _begins_another(row, rows))
         reach(BARS)
         return found
 

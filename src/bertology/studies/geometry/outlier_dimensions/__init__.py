@@ -34,7 +34,6 @@ from bertology.studies.study import TASK, Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -116,7 +115,6 @@ class OutlierDimensionsResult(Result):
                 name=name.replace("_", "-"),
                 title=title,
                 unit="share of the attention",
-                bounds=(f"{name}_low", f"{name}_high"),
                 reading="High: the layer's heads give much of their attention to [SEP].",
             )
 
@@ -147,9 +145,22 @@ class OutlierDimensionsResult(Result):
         if len(self.tables["dimensions"]):
             found.append(self._rows())
         if "sets" in self.tables and np.isfinite(self.tables["sets"]["loss_rise"]).any():
-            found.append(Drawing("costs", self._costs, _COSTS_CAPTION))
+            table = self.tables["sets"]
+            table = table[table["kind"] != "intact"]
+            label = "rise of the loss (nats)"
+            found.append(
+                drawings.dots(
+                    "costs",
+                    [figures.Dots.of_columns(label, table, "loss_rise", scale=1.0, level=0.0)],
+                    table["set"],
+                    self.about,
+                    title="What it costs to disable dimensions",
+                    caption=_COSTS_CAPTION,
+                    note="Lines: intervals over texts, for all sets together.",
+                )
+            )
         if "draws" in self.tables and (self.tables["draws"]["kind"] == DRAW).any():
-            found.append(Drawing("related", self._related, _RELATED_CAPTION))
+            found.append(self._related())
         if sinks := list(self._of_sink()):
             found.append(
                 drawings.profile(
@@ -185,18 +196,7 @@ class OutlierDimensionsResult(Result):
             reading="A dark row: the same dimension is an outlier in most layers.",
         )
 
-    def _costs(self) -> Figure:
-        table = self.tables["sets"]
-        table = table[table["kind"] != "intact"]
-        shown = [table[f"loss_rise{end}"].to_numpy(float) for end in ("", "_low", "_high")]
-        return figures.interval_dots(
-            [figures.Dots("rise of the loss (nats)", *shown, level=0.0)],
-            list(table["set"]),
-            title=f"What it costs to disable dimensions\n{self.about}",
-            note="Lines: intervals over texts, for all sets together.",
-        )
-
-    def _related(self) -> Figure:
+    def _related(self) -> Drawing:
         """Frequency and the sink: the outliers against the range of the draws."""
         table, draws = self.tables["sets"], self.tables["draws"]
         own, random = table[table["set"] == "outliers"], draws[draws["kind"] == DRAW]
@@ -212,10 +212,13 @@ class OutlierDimensionsResult(Result):
                 bounds[:, 0] = estimate.low, estimate.high
             panels.append(figures.Dots(label, values, *bounds, level=0.0))
         names = ["outliers", *(f"random, {n} of {len(random)}" for n in _RANGE)]
-        return figures.interval_dots(
+        return drawings.dots(
+            "related",
             panels,
             names,
-            title=f"Outliers, frequency and the attention sink\n{self.about}",
+            self.about,
+            title="Outliers, frequency and the attention sink",
+            caption=_RELATED_CAPTION,
             note="Lines: intervals over texts; what has none is hollow.",
         )
 
@@ -344,7 +347,7 @@ class OutlierDimensions(Resampled):
     )
     hidden: float = parameter(0.15, "Share of words that are masked.", minimum=0.01, maximum=0.5)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """The family must have a last operation with a weight for each dimension; texts for two."""
         from bertology.model.outliers import weight_outliers
 
@@ -355,7 +358,7 @@ class OutlierDimensions(Resampled):
                 "there is no weight for each dimension that could be an outlier.",
                 hint="See what each family supports with: bertology families",
             )
-        if corpus is not None and len(corpus) < 4:
+        if len(corpus) < 4:
             raise DataError(
                 f"Half of the texts find outliers and the other half is measured on: four or more "
                 f"are needed. {corpus.name!r} has {len(corpus)}.",

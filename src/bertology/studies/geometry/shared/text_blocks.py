@@ -129,7 +129,7 @@ class TextBlocks(ShuffledCopies):
         maximum=_MOST_COPIES,
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse a single layer, and tokenizers that do not say which pieces make a word."""
         super().check(encoder, corpus)
         if encoder.shape.layers < 2:

@@ -212,7 +212,6 @@ class StaticEmbeddingsResult(Result):
                 name=f"{dashed(str(score))}-{method}",
                 title=f"Static vectors of the layer, {score}: {_METHODS[str(method)]}",
                 unit=self._unit,
-                bounds=("value_low", "value_high"),
                 scale=100.0,
                 reading="High: vectors of words made of this layer's states are good ones.",
             )
@@ -272,16 +271,9 @@ class StaticEmbeddingsResult(Result):
     def _vectors(self, score: str) -> Figure:
         rows = self.tables["vectors"]
         rows = rows[rows["score"] == score]
-        value = Dots.of_columns(self._unit, rows, "value")
         return interval_dots(
             [
-                Dots(
-                    value.label,
-                    value.values,
-                    value.low,
-                    value.high,
-                    bars=100 * rows["shuffled"].to_numpy(),
-                ),
+                Dots.of_columns(self._unit, rows, "value", bars="shuffled"),
                 Dots.of_columns(
                     "gain over input embeddings (points)", rows, "over_input", level=0.0
                 ),
@@ -349,25 +341,23 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
         5000, "The most frequent words of the contexts, as answers to analogies.", minimum=0
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse corpora that ask nothing of single words, and files that are not there."""
         from bertology.data.static_vectors import fingerprint_of
 
         super().check(encoder, corpus)
         for name in self.vectors:
             fingerprint_of(name)
-        if corpus is not None:
-            asked = asked_words(corpus)
-            if len(asked[0]) == 2:
-                check_judged(self.shown(corpus).labels, corpus.name)
+        asked = asked_words(corpus)
+        if len(asked[0]) == 2:
+            check_judged(self.shown(corpus).labels, corpus.name)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The contexts, and the files."""
         from bertology.data.static_vectors import fingerprint_of
 
         found = {f"vectors-{at}": fingerprint_of(name) for at, name in enumerate(self.vectors)}
-        if corpus is not None:
-            found["contexts"] = self._contexts(corpus).fingerprint
+        found["contexts"] = self._contexts(corpus).fingerprint
         return found
 
     def _contexts(self, corpus: Corpus) -> Corpus:

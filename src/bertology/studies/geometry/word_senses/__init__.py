@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
 from bertology.parameters import drawn, parameter, pooling_of
-from bertology.report.drawings import planes
-from bertology.report.figures import Band, Dots, interval_dots, layer_profile
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
@@ -28,7 +28,6 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.annotated.sense_occurrences import Occurrence
     from bertology.data.corpus import Corpus
@@ -130,7 +129,6 @@ class WordSensesResult(Result):
                 name=column.replace("_", "-"),
                 title=title,
                 unit=unit,
-                bounds=(f"{column}_low", f"{column}_high"),
                 scale=100.0 if column in _SHARES else 1.0,
                 reading=reading,
             )
@@ -163,46 +161,83 @@ class WordSensesResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Neighbours by layer beside baselines, clusters by layer and by number of senses."""
-        unit = str(self.facts["unit"])
+        unit, row = str(self.facts["unit"]), self._score("accuracy")
+        table = self.tables["layers"].set_index("layer").sort_index()
+        layers = table.loc[0:]  # the first row is the input
         found = [
-            Drawing(
+            drawings.profile(
                 "layers",
-                self._layers,
-                "Occurrences of ambiguous words whose nearest neighbours have their sense, by "
-                "layer, in per cent; beside it the same with shuffled weights (mean of copies), "
+                [self.measure("accuracy")],
+                self.about,
+                title="Senses that nearest neighbours tell",
+                labels=["the layer's states"],
+                beside={
+                    "weights shuffled": 100 * layers["shuffled_accuracy"].to_numpy(),
+                    "most frequent sense": 100 * row["frequent"],
+                    "static embeddings": 100 * row["static"],
+                    "words around (bag)": 100 * row["context"],
+                },
+                caption="Occurrences of ambiguous words whose nearest neighbours have their sense, "
+                "by layer, in per cent; beside it the same with shuffled weights (mean of copies), "
                 "the most frequent sense, static embeddings, and neighbours by the words around, "
                 f"as a bag. Bands are intervals over {unit} for all layers together. Where the "
                 "first line is above the others, layers tell senses.",
-                ("accuracy",),
             )
         ]
-        if "ari" in self.tables["layers"]:
+        if "ari" in table:
+            senses = self.tables["senses"]
+            names = [
+                f"{n} senses{' or more' if n == 5 else ''} ({many} lemma{'' if many == 1 else 's'})"
+                for n, many in senses[["senses", "lemmas"]].to_numpy()
+            ]
+            labels = {"ari": "ARI", "v_measure": "V-measure", "silhouette": "silhouette"}
             found += [
-                Drawing(
+                drawings.profile(
                     "clusters",
-                    self._clusters,
-                    "Agreement of k-means clusters with senses (adjusted Rand index) by layer, "
-                    "mean over lemmas; beside it the input of the first layer and shuffled "
+                    [self.measure("ari")],
+                    self.about,
+                    title="Agreement of clusters with senses",
+                    labels=["the layer's states"],
+                    beside={
+                        "weights shuffled": layers["ari_shuffled"].to_numpy(),
+                        "the input": table["ari"].iloc[0],
+                    },
+                    caption="Agreement of k-means clusters with senses (adjusted Rand index) by "
+                    "layer, mean over lemmas; beside it the input of the first layer and shuffled "
                     "weights. 1: clusters are the senses; 0: chance. Bands are intervals over "
                     "lemmas, for each layer alone.",
-                    ("ari",),
                 ),
-                Drawing(
+                drawings.dots(
                     "senses",
-                    self._by_senses,
-                    "How well clusters fit the senses, by how many senses a lemma has, at the best "
-                    "layer: adjusted Rand index, V-measure and silhouette, each beyond its mean "
-                    "when senses are dealt out anew, times 100. Intervals are over lemmas, for "
-                    "each row alone; fewer than five lemmas have none. 0: chance.",
+                    [
+                        Dots.of_columns(f"{of} × 100", senses, name, level=0.0)
+                        for name, of in labels.items()
+                    ],
+                    names,
+                    self.about,
+                    title="Clusters by number of senses",
+                    caption="How well clusters fit the senses, by how many senses a lemma has, at "
+                    "the best layer: adjusted Rand index, V-measure and silhouette, each beyond "
+                    "its mean when senses are dealt out anew, times 100. Intervals are over "
+                    "lemmas, for each row alone; fewer than five lemmas have none. 0: chance.",
+                    note="Beyond the mean of senses that are dealt out anew; 0 is chance.",
                 ),
             ]
+        rows = self.tables["scores"]
         found.append(
-            Drawing(
+            drawings.dots(
                 "gains",
-                self._gains,
-                "The best layer by each score (clusters: beyond senses that are dealt out anew), "
-                "and its gain over the best of all baselines, times 100. The layer was picked on "
-                f"one half and scored on the other; intervals are over {unit} or lemmas.",
+                [
+                    Dots.of_columns("score × 100", rows, "value"),
+                    Dots.of_columns("gain × 100", rows, "gain", level=0.0),
+                ],
+                [_LABELS[str(name)] for name in rows["score"]],
+                self.about,
+                title="What the best layer tells of senses",
+                caption="The best layer by each score (clusters: beyond senses that are dealt out "
+                "anew), and its gain over the best of all baselines, times 100. The layer was "
+                f"picked on one half and scored on the other; intervals are over {unit} or lemmas.",
+                note="Gain: over the best of all that must be beaten; right of 0, senses are told.",
             )
         )
         if "occurrences" in self.tables:
@@ -216,7 +251,7 @@ class WordSensesResult(Result):
         own = table[(table["lemma"] == lemma) & (table["method"] == method)]
         layers = [int(layer) for layer in own["layer"].unique()]
         names = {"pca": "PCA", "t-sne": "t-SNE", "umap": "UMAP"}
-        return planes(
+        return drawings.planes(
             "occurrences",
             table,
             _POINTS,
@@ -228,71 +263,6 @@ class WordSensesResult(Result):
             labels=["embeddings" if layer < 0 else f"layer {layer}" for layer in layers],
             one="occurrence",
         )
-
-    def _layers(self) -> Figure:
-        rows = _of_layers(self.tables["layers"])
-        row = self._score("accuracy")
-
-        def flat(name: str, value: float) -> Band:
-            line = np.full(len(rows), 100 * value)
-            return Band(name, line, line, line)
-
-        own = [100 * rows[f"accuracy{end}"].to_numpy() for end in ("", "_low", "_high")]
-        chance = 100 * rows["shuffled_accuracy"].to_numpy()
-        bands = [
-            Band("the layer's states", *own),
-            Band("weights shuffled", chance, chance, chance),
-            flat("most frequent sense", float(row["frequent"])),
-            flat("static embeddings", float(row["static"])),
-            flat("words around (bag)", float(row["context"])),
-        ]
-        title = f"Senses that nearest neighbours tell\n{self.about}"
-        return layer_profile(bands, title=title, label="% of occurrences")
-
-    def _clusters(self) -> Figure:
-        table = self.tables["layers"]
-        rows = _of_layers(table)
-        own = [rows[f"ari{end}"].to_numpy() for end in ("", "_low", "_high")]
-        chance = rows["ari_shuffled"].to_numpy()
-        enters = np.full(len(rows), float(table[table["layer"] == -1]["ari"].iloc[0]))
-        bands = [
-            Band("the layer's states", *own),
-            Band("weights shuffled", chance, chance, chance),
-            Band("the input", enters, enters, enters),
-        ]
-        title = f"Agreement of clusters with senses\n{self.about}"
-        return layer_profile(bands, title=title, label="adjusted Rand index")
-
-    def _by_senses(self) -> Figure:
-        rows = self.tables["senses"]
-        names = [
-            f"{n} senses{' or more' if n == 5 else ''} ({many} lemma{'' if many == 1 else 's'})"
-            for n, many in rows[["senses", "lemmas"]].to_numpy()
-        ]
-        labels = {"ari": "ARI × 100", "v_measure": "V-measure × 100", "silhouette": "silhouette"}
-        labels["silhouette"] += " × 100"
-        return interval_dots(
-            [Dots.of_columns(label, rows, name, level=0.0) for name, label in labels.items()],
-            names,
-            title=f"Clusters by number of senses\n{self.about}",
-            note="Beyond the mean of senses that are dealt out anew; 0 is chance.",
-        )
-
-    def _gains(self) -> Figure:
-        rows = self.tables["scores"]
-        return interval_dots(
-            [
-                Dots.of_columns("score × 100", rows, "value"),
-                Dots.of_columns("gain × 100", rows, "gain", level=0.0),
-            ],
-            [_LABELS[str(name)] for name in rows["score"]],
-            title=f"What the best layer tells of senses\n{self.about}",
-            note="Gain: over the best of all that must be beaten; right of 0, senses are told.",
-        )
-
-
-def _of_layers(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table["layer"] >= 0].sort_values("layer")
 
 
 _CLUSTERED = 300  # lemmas whose clusters are looked at, the most frequent ones
@@ -362,7 +332,7 @@ class WordSenses(ShuffledCopies, Resampled):
         (), "Layers to draw, -1 for the input; if not given: the input, the middle one, the last."
     )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse numbers below one, methods that are not there, and unknown layers."""
         from bertology.annotated.sense_planes import METHODS, available_methods
 
@@ -377,12 +347,12 @@ class WordSenses(ShuffledCopies, Resampled):
             if not -1 <= layer < encoder.shape.layers:
                 must = f"be from -1 to {encoder.shape.layers - 1}"
                 raise ParameterError("drawn_layers", "word-senses", must, layer)
-        if corpus is not None and self.train_split:
+        if self.train_split:
             self.taught(corpus)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The texts that neighbours come from, if they are others."""
-        if corpus is None or not self.train_split:
+        if not self.train_split:
             return {}
         return {"training_data": self.taught(corpus).fingerprint}
 

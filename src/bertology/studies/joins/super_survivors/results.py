@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.data.map_labels import MAP_TYPES
+from bertology.report import drawings
 from bertology.report.figures import (
     Dots,
     GridPanel,
     head_grids,
-    interval_dots,
     layer_bars,
     marked_as,
 )
@@ -156,28 +156,9 @@ class SuperSurvivorsResult(Result):
             ),
         ]
         if self.tables["compared"]["super_survivors"].notna().any():
-            found.append(
-                Drawing(
-                    "compared",
-                    self._draw_compared,
-                    "Super-survivors beside other heads. Left: the mean share of maps of each "
-                    "type, and the share of heads that surely follow a relation, in per cent; "
-                    "circles are super-survivors, grey lines other heads. Right: the difference "
-                    "within layers, in points, with intervals over heads; right of 0: "
-                    "super-survivors have more of it.",
-                )
-            )
+            found.append(self._draw_compared())
         if len(self.tables["associations"]):
-            found.append(
-                Drawing(
-                    "associations",
-                    self._draw_associations,
-                    "In how many runs heads survive, ranked against other numbers of the same "
-                    "heads, within layers (Spearman's ρ, with intervals by random orders). Right "
-                    "of 0: of two heads of a layer, the one with more of it survives more often. "
-                    "Intervals are not corrected for their number; the p-values of the table are.",
-                )
-            )
+            found.append(self._draw_associations())
         return found
 
     def _draw_survival(self) -> Figure:
@@ -217,28 +198,41 @@ class SuperSurvivorsResult(Result):
         tasks = int(self.facts["tasks"])
         return f"{self.facts['runs']} runs of {tasks} task{'s' * (tasks > 1)}"
 
-    def _draw_compared(self) -> Figure:
+    def _draw_compared(self) -> Drawing:
         table = self.tables["compared"]
-        none = np.full(len(table), np.nan)
-        means = 100 * table["super_survivors"].to_numpy(float)
-        ends = (100 * table[c].to_numpy(float) for c in ("difference", "low", "high"))
-        return interval_dots(
+        means, others = (100 * table[c].to_numpy(float) for c in ("super_survivors", "others"))
+        return drawings.dots(
+            "compared",
             [
-                Dots("share (%)", means, none, none, bars=100 * table["others"].to_numpy(float)),
-                Dots("difference within layers (points)", *ends, level=0.0),
+                Dots("share (%)", means, bars=others),
+                Dots.of_columns(
+                    "difference within layers (points)", table, "difference", level=0.0
+                ),
             ],
             _names(table),
-            title=f"Super-survivors and other heads\n{self._title}",
+            self._title,
+            title="Super-survivors and other heads",
+            caption="Super-survivors beside other heads. Left: the mean share of maps of each "
+            "type, and the share of heads that surely follow a relation, in per cent; "
+            "circles are super-survivors, grey lines other heads. Right: the difference "
+            "within layers, in points, with intervals over heads; right of 0: "
+            "super-survivors have more of it.",
             note="Circles: super-survivors. Grey lines: other heads. Intervals are over heads.",
         )
 
-    def _draw_associations(self) -> Figure:
+    def _draw_associations(self) -> Drawing:
         table = self.tables["associations"]
-        ends = (table[c].to_numpy(float) for c in ("rho", "low", "high"))
-        return interval_dots(
-            [Dots("Spearman's ρ with survival", *ends, level=0.0)],
+        label = "Spearman's ρ with survival"
+        return drawings.dots(
+            "associations",
+            [Dots.of_columns(label, table, "rho", scale=1.0, level=0.0)],
             _names(table),
-            title=f"What goes with survival\n{self._title}",
+            self._title,
+            title="What goes with survival",
+            caption="In how many runs heads survive, ranked against other numbers of the same "
+            "heads, within layers (Spearman's ρ, with intervals by random orders). Right "
+            "of 0: of two heads of a layer, the one with more of it survives more often. "
+            "Intervals are not corrected for their number; the p-values of the table are.",
             note="Ranks are within layers, intervals by random orders of heads there.",
         )
 

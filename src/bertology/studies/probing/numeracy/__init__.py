@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bertology.annotated.numbers import DEV, FAR, NEAR, PIECES, TRAIN, WRITINGS, Numbers
-from bertology.errors import DataError, ParameterError
-from bertology.parameters import parameter, pooling_of
+from bertology.errors import DataError
+from bertology.parameters import check_some_of, parameter, pooling_of
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -97,10 +97,7 @@ class Numeracy(Sampled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.writings if name not in WRITINGS]
-        if odd or not self.writings or len(set(self.writings)) < len(self.writings):
-            must = f"be some of {', '.join(WRITINGS)}, none twice"
-            raise ParameterError("writings", "Numeracy", must, list(self.writings))
+        check_some_of(self, "writings", WRITINGS)
 
     def splits(self, corpus: Corpus) -> dict[str, Corpus]:
         """What each role is asked on."""
@@ -118,19 +115,18 @@ class Numeracy(Sampled):
         """All examples, checked."""
         return Numbers.of(self.splits(corpus))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """Refuse what does not ask about numbers, or whose numbers are learnt from as well."""
         super().check(encoder, corpus)
-        if corpus is not None and not self._groups(self.numbers(corpus), PIECES):
+        if not self._groups(self.numbers(corpus), PIECES):
             raise DataError(
                 f"No group of {corpus.name!r} has {self.fewest_numbers} numbers both within the "
                 "range and beyond it.",
                 hint="Give more of them, with a larger --limit.",
             )
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other splits."""
-        assert corpus is not None
         splits = self.splits(corpus)
         return {f"{role}_data": splits[role].fingerprint for role in (TRAIN, DEV, FAR)}
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bertology.annotated.numbers import FAR, NEAR, PIECES
 from bertology.report import drawings
-from bertology.report.figures import Decodings, Dots, decoded_values, interval_dots
+from bertology.report.figures import Decodings, Dots, decoded_values
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
@@ -201,7 +202,6 @@ class NumeracyResult(Result):
                 name=f"{writing}-{dashed(str(group))}-near",
                 title=f"Decoded within the range: {_called(str(writing), str(group))}",
                 unit="% of numbers",
-                bounds=("near_low", "near_high"),
                 scale=100.0,
                 reading="High: a linear probe of this layer tells numbers that it did not learn.",
             )
@@ -213,14 +213,26 @@ class NumeracyResult(Result):
     def drawings(self) -> Sequence[Drawing]:
         """Groups with their baselines; layers; decoded against true values."""
         measures = self.measures()
+        rows = self.tables["groups"]
+        near = "within the range (%)"
         found = [
-            Drawing(
+            drawings.dots(
                 "groups",
-                self._groups,
-                "For each group and writing of numbers the per cent that is decoded right: numbers "
-                "within the range that were not learnt, and larger ones; then the gain over the "
-                "best baseline. Diamonds are shuffled weights, bars the length of the number "
-                "alone. Intervals are over numbers and seeds and hold for all rows together.",
+                [
+                    Dots.of_columns(near, rows, "near", hollow="shuffled", bars="length"),
+                    Dots.of_columns("larger numbers (%)", rows, "far"),
+                    Dots.of_columns("gain (points)", rows, "gain", level=0.0),
+                ],
+                [_called(str(r.writing), str(r.group)) for r in rows.itertuples()],
+                self.about,
+                title="Numbers that are decoded",
+                caption="For each group and writing of numbers the per cent that is decoded right: "
+                "numbers within the range that were not learnt, and larger ones; then the gain "
+                "over the best baseline. Diamonds are shuffled weights, bars the length of the "
+                "number alone. Intervals are over numbers and seeds and hold for all rows "
+                "together.",
+                note="Diamonds: shuffled weights, the mean. Bars: the length of the number alone. "
+                "Gain: over mean, length, random vectors and shuffled weights, the smallest.",
             ),
             drawings.rows(
                 "layers",
@@ -246,45 +258,26 @@ class NumeracyResult(Result):
                 )
             )
         if "tuned" in self.tables:
-            found.append(
-                Drawing(
-                    "tuned",
-                    self._tuned,
-                    "The same of models that were fine-tuned as a whole, one for each group and "
-                    "seed: the per cent decoded right within the range and beyond it. Diamonds "
-                    "are what probes of the frozen model get.",
-                )
-            )
+            found.append(self._tuned())
         return found
 
-    def _groups(self) -> Figure:
-        rows = self.tables["groups"]
-        sides = [100 * rows[f"near{end}"].to_numpy() for end in ("", "_low", "_high")]
-        shuffled, length = (100 * rows[name].to_numpy() for name in ("shuffled", "length"))
-        return interval_dots(
-            [
-                Dots("within the range (%)", *sides, hollow=shuffled, bars=length),
-                Dots.of_columns("larger numbers (%)", rows, "far"),
-                Dots.of_columns("gain (points)", rows, "gain", level=0.0),
-            ],
-            [_called(str(r.writing), str(r.group)) for r in rows.itertuples()],
-            title=f"Numbers that are decoded\n{self.about}",
-            note="Diamonds: shuffled weights, the mean. Bars: the length of the number alone. "
-            "Gain: over mean, length, random vectors and shuffled weights, the smallest.",
-        )
-
-    def _tuned(self) -> Figure:
+    def _tuned(self) -> Drawing:
         rows = self.tables["tuned"]
         frozen = self.tables["groups"].set_index(["writing", "group"])
         beside = frozen.loc[list(rows[["writing", "group"]].itertuples(index=False, name=None))]
         panels = []
         for role, label in (("near", "within the range (%)"), ("far", "larger numbers (%)")):
-            sides = (100 * rows[f"{role}{end}"].to_numpy() for end in ("", "_low", "_high"))
-            panels.append(Dots(label, *sides, hollow=100 * beside[role].to_numpy()))
-        return interval_dots(
+            own = Dots.of_columns(label, rows, role)
+            panels.append(replace(own, hollow=100 * beside[role].to_numpy()))
+        return drawings.dots(
+            "tuned",
             panels,
             [_called(str(r.writing), str(r.group)) for r in rows.itertuples()],
-            title=f"Numbers that fine-tuned models decode\n{self.about}",
+            self.about,
+            title="Numbers that fine-tuned models decode",
+            caption="The same of models that were fine-tuned as a whole, one for each group and "
+            "seed: the per cent decoded right within the range and beyond it. Diamonds "
+            "are what probes of the frozen model get.",
             note="Diamonds: probes of the frozen model. Intervals are over numbers and seeds.",
         )
 

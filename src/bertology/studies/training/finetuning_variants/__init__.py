@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, listed
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -40,7 +39,6 @@ from bertology.studies.training.finetuning_variants.runs import (
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -119,20 +117,8 @@ class FinetuningVariantsResult(ScoredRunsResult):
             "All variants learn from the same data with the same seeds. The last row is always "
             "the same answer, which a way must beat to have learnt anything."
         )
-        gains = (
-            "How much better each way is than plain fine-tuning with the same seeds, in points; on "
-            "the scored texts, and on the same texts with some tokens replaced at random. "
-            "Intervals are over seeds and examples and hold for all rows together: those that do "
-            "not reach the line are surely better or worse. Both panels have the same scale."
-        )
-        costs = (
-            "What each way costs: the share of the weights that it trains, and how long it takes "
-            "in units of plain fine-tuning. Dots are means over seeds. Times count whatever else "
-            "ran on the machine; those of another device than plain fine-tuning's, such as where a "
-            "model of it was kept, are not compared and have no dot."
-        )
         return [
-            Drawing("gains", self._draw_gains, gains),
+            self._draw_gains(),
             self.methods_drawing(
                 "variants",
                 "Scores by way to fine-tune",
@@ -140,7 +126,7 @@ class FinetuningVariantsResult(ScoredRunsResult):
                 scores,
                 constants=self._constants,
             ),
-            Drawing("costs", self._draw_costs, costs),
+            self._draw_costs(),
         ]
 
     @property
@@ -152,7 +138,7 @@ class FinetuningVariantsResult(ScoredRunsResult):
             for metric in dict.fromkeys(self.table()["metric"])
         }
 
-    def _draw_gains(self) -> Figure:
+    def _draw_gains(self) -> Drawing:
         judged, clean = str(self.facts["judged"]), self.table()
         rows = [PLAIN, *self._gains["variant"]]
         panels = []
@@ -162,25 +148,42 @@ class FinetuningVariantsResult(ScoredRunsResult):
             for side in sides:
                 side[0] = 0.0  # plain is no better than itself
             panels.append(Dots(f"points of {judged} above plain, {label}", *sides))
-        return interval_dots(
+        return drawings.dots(
+            "gains",
             panels,
             [self._title(name) for name in rows],
-            title=f"What other ways to fine-tune gain\n{self.about}",
+            self.about,
+            title="What other ways to fine-tune gain",
             reference=self._title(PLAIN),
             same_scale=True,
+            caption="How much better each way is than plain fine-tuning with the same seeds, in "
+            "points; on the scored texts, and on the same texts with some tokens replaced at "
+            "random. Intervals are over seeds and examples and hold for all rows together: those "
+            "that do not reach the line are surely better or worse. Both panels have the same "
+            "scale.",
             note=f"Means over {self.facts['seeds']} seeds; intervals hold for all rows together.",
         )
 
-    def _draw_costs(self) -> Figure:
+    def _draw_costs(self) -> Drawing:
         table = self.tables["costs"]
-        none = np.full(len(table), math.nan)
         panels = [
-            Dots("weights trained (%)", 100 * table["share"].to_numpy(float), none, none),
-            Dots("time, plain = 1", table["time"].to_numpy(float), none, none),
+            Dots("weights trained (%)", 100 * table["share"].to_numpy(float)),
+            Dots("time, plain = 1", table["time"].to_numpy(float)),
         ]
         names = [self._title(name) for name in table["variant"]]
         note = "Times count whatever else ran on the machine."
-        return interval_dots(panels, names, title=f"What they cost\n{self.about}", note=note)
+        return drawings.dots(
+            "costs",
+            panels,
+            names,
+            self.about,
+            title="What they cost",
+            caption="What each way costs: the share of the weights that it trains, and how long it "
+            "takes in units of plain fine-tuning. Dots are means over seeds. Times count whatever "
+            "else ran on the machine; those of another device than plain fine-tuning's, such as "
+            "where a model of it was kept, are not compared and have no dot.",
+            note=note,
+        )
 
 
 _UNLEARNT = (
@@ -262,10 +265,9 @@ class FinetuningVariants(TaskTrials):
         found = {PLAIN: VARIANTS[PLAIN], **chosen_variants(self.ways)}
         return found | ({INTERMEDIATE: VARIANTS[INTERMEDIATE]} if self.intermediate else {})
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All variants must fit the model."""
         super().check(encoder, corpus)
-        assert corpus is not None
         jobs = dict[str, str]()
         for name in self.variants:
             run = self._run(encoder, corpus, name, 0)
@@ -274,11 +276,10 @@ class FinetuningVariants(TaskTrials):
                 must = f"be of different settings: {same!r} and {name!r} are the same"
                 raise ParameterError("ways", "FinetuningVariants", must, list(self.ways))
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data, and what else ways read, such as another task."""
         from bertology.train.ways import read_way
 
-        assert corpus is not None
         known = super().ingredients(corpus)
         for name in self.variants:
             for text in self._filled(name, 1).ways:
@@ -289,11 +290,8 @@ class FinetuningVariants(TaskTrials):
         """Train one model, or go on with it, and keep its answers."""
         name, seed = split_part(part)
         run, reach = self._run(encoder, corpus, name, seed), reaching(context)
-        try:
-            trained = train_variant(run, context.trained, keep=name == PLAIN, reach=reach)
-            found = self._answers(name, trained, corpus)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        trained = train_variant(run, context.trained, keep=name == PLAIN, reach=reach)
+        found = self._answers(name, trained, corpus)
         reach(BARS)
         return found
 

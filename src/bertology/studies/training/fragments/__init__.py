@@ -9,9 +9,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.parameters import parameter
-from bertology.report.figures import Band, Dots, band_curve, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Band, Dots
 from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -41,7 +42,6 @@ from bertology.studies.training.fragments.scores import (
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -128,38 +128,25 @@ class FragmentsResult(Result):
     def drawings(self) -> Sequence[Drawing]:
         """Fragments before and after, both tasks by amount, and the trend over steps."""
         labels = "every label weighs the same, so that a constant answer is at the dashed line"
-        found = [
-            Drawing(
-                "fragments",
-                self._draw_fragments,
-                "One row for each fragment, the last for their mean. From left to right, as far as "
-                "measured: the score without teaching, the score after the largest lesson with "
-                "inoculation (grey bars: a bag of words that sees the hypothesis only), and what "
-                f"the old task loses by that. In scores {labels}. Intervals are over seeds and "
-                "examples, for all fragments together.",
-            )
-        ]
+        found = [self._draw_fragments(labels)]
         if len(self.tables["curve"]) > 1:
-            found.append(
-                Drawing(
-                    "curve",
-                    self._draw_curve,
-                    "To the right: how many examples of a fragment were taught. Upwards: the mean "
-                    "score over fragments, and that of the old task after the lesson, with "
-                    "inoculation (mixture and epoch chosen by the mean of both tasks) and with new "
-                    f"examples only; {labels}. Bands are intervals over seeds and examples.",
-                )
-            )
+            found.append(self._draw_curve(labels))
         if self.tables["fragments"]["per_step"].notna().any():
+            rows = self.tables["fragments"]
+            rows = rows[rows["per_step"].notna()]
             found.append(
-                Drawing(
+                drawings.dots(
                     "steps",
-                    self._draw_steps,
-                    "One row for each fragment, the last for all: how much the share of right "
-                    "answers changes with one inference step more, in points, after the largest "
-                    "lesson (without teaching where there was none), within pairs of the same "
-                    "label. Left of the dashed line: more steps are harder. Intervals hold for all "
-                    "fragments together.",
+                    [Dots.of_columns("change for each step (points)", rows, "per_step", level=0)],
+                    rows["fragment"],
+                    self.about,
+                    title="Inference steps",
+                    caption="One row for each fragment, the last for all: how much the share of "
+                    "right answers changes with one inference step more, in points, after the "
+                    "largest lesson (without teaching where there was none), within pairs of the "
+                    "same label. Left of the dashed line: more steps are harder. Intervals hold "
+                    "for all fragments together.",
+                    note="Intervals over seeds and examples, for all fragments together.",
                 )
             )
         return found
@@ -168,25 +155,30 @@ class FragmentsResult(Result):
     def _chance(self) -> float:
         return 100 / int(self.facts["classes"])
 
-    def _draw_fragments(self) -> Figure:
+    def _draw_fragments(self, labels: str) -> Drawing:
         rows = self.tables["fragments"]
         panels = [Dots.of_columns("zero-shot (%)", rows, "zero_shot", level=self._chance)]
         if int(self.facts["amount"]):
-            score = [100 * rows[f"taught{end}"].to_numpy(float) for end in ("", "_low", "_high")]
-            words = 100 * rows["hypothesis_only"].to_numpy(float)
-            label = f"taught {self.facts['amount']} (%)"
-            panels.append(Dots(label, *score, level=self._chance, bars=words))
-            panels.append(
-                Dots.of_columns("loss of the old task (points)", rows, "old_loss", level=0)
-            )
-        return interval_dots(
+            label, words = f"taught {self.facts['amount']} (%)", "hypothesis_only"
+            panels += [
+                Dots.of_columns(label, rows, "taught", level=self._chance, bars=words),
+                Dots.of_columns("loss of the old task (points)", rows, "old_loss", level=0),
+            ]
+        return drawings.dots(
+            "fragments",
             panels,
-            [str(name) for name in rows["fragment"]],
-            title=f"Fragments of logic\n{self.about}",
+            rows["fragment"],
+            self.about,
+            title="Fragments of logic",
+            caption="One row for each fragment, the last for their mean. From left to right, as "
+            "far as measured: the score without teaching, the score after the largest lesson with "
+            "inoculation (grey bars: a bag of words that sees the hypothesis only), and what the "
+            f"old task loses by that. In scores {labels}. Intervals are over seeds and examples, "
+            "for all fragments together.",
             note=f"Dashed: chance, {self._chance:.0f} %, or no loss. Grey bars: hypotheses alone.",
         )
 
-    def _draw_curve(self) -> Figure:
+    def _draw_curve(self, labels: str) -> Drawing:
         table = self.tables["curve"]
         amounts = sorted(set(table["amount"]))
         bands = []
@@ -197,26 +189,21 @@ class FragmentsResult(Result):
             ("old_score", TAUGHT, "old task, new examples only"),
         ):
             rows = table[table["method"].isin([method, ""])].set_index("amount").loc[amounts]
-            sides = (100 * rows[f"{column}{end}"].to_numpy(float) for end in ("", "_low", "_high"))
-            bands.append(Band(name, *sides))
-        return band_curve(
+            bands.append(Band.of_columns(name, rows, column))
+        return drawings.curve(
+            "curve",
             bands,
             [f"{k}" for k in amounts],
-            title=f"Teaching fragments\n{self.about}",
+            self.about,
+            title="Teaching fragments",
+            caption="To the right: how many examples of a fragment were taught. Upwards: the mean "
+            "score over fragments, and that of the old task after the lesson, with inoculation "
+            "(mixture and epoch chosen by the mean of both tasks) and with new examples only; "
+            f"{labels}. Bands are intervals over seeds and examples.",
             label="score (%)",
             xlabel="examples taught",
             level=self._chance,
             note=f"Dotted: chance, {self._chance:.0f} %. Bands: intervals over seeds and examples.",
-        )
-
-    def _draw_steps(self) -> Figure:
-        rows = self.tables["fragments"]
-        rows = rows[rows["per_step"].notna()]
-        return interval_dots(
-            [Dots.of_columns("change for each step (points)", rows, "per_step", level=0)],
-            [str(name) for name in rows["fragment"]],
-            title=f"Inference steps\n{self.about}",
-            note="Intervals over seeds and examples, for all fragments together.",
         )
 
 
@@ -472,16 +459,14 @@ class Fragments(Trials):
             train_split=self.train_split,
         )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """There must be enough to learn from, with labels of inference."""
         from bertology.train.starts import STARTS, begin
 
-        assert corpus is not None
         begin(encoder, self.data(corpus).task, STARTS["pretrained"], seed=0)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other data: other files under the same names are another study."""
-        assert corpus is not None
         return {"training_data": _fingerprint(self.data(corpus))}
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
@@ -518,18 +503,15 @@ class Fragments(Trials):
         fragment, _, seed = parted(part)
         room, reach = self._classroom(encoder, corpus), reaching(context)
         learnt = BARS - 1 if fragment < 0 else 1  # the old model is mostly there already
-        try:
-            whole = room.old_model(
-                self._job(room, seed),
-                context.trained,
-                lambda step: reach(learnt * step.done // step.total),
-            )
-            if fragment < 0:
-                found = self._asked(room, whole)
-            else:
-                found = self._lesson(room, whole, parted(part), reach)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        whole = room.old_model(
+            self._job(room, seed),
+            context.trained,
+            lambda step: reach(learnt * step.done // step.total),
+        )
+        if fragment < 0:
+            found = self._asked(room, whole)
+        else:
+            found = self._lesson(room, whole, parted(part), reach)
         reach(BARS)
         return found
 

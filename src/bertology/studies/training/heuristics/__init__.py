@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bertology.errors import InterruptedRunError, ParameterError
-from bertology.parameters import parameter
+from bertology.errors import ParameterError
+from bertology.parameters import check_some_of, parameter
+from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
@@ -161,24 +162,29 @@ class HeuristicsResult(Result):
             "Heuristics say that all pairs are entailed, so it is the accuracy on pairs that are "
             "not entailed which they break."
         )
+        rows = self.tables["methods"]
+        panels = [
+            Dots.of_columns("task (%)", rows, "task", level=100 * CHANCE),
+            Dots.of_columns("misleading pairs (%)", rows, "score", level=100 * CHANCE),
+            Dots.of_columns("not entailed (%)", rows, "not_entailed", level=100 * CHANCE),
+            Dots.of_columns("use of heuristics (points)", rows, "use", level=0),
+        ]
         return [
-            Drawing(
+            drawings.dots(
                 "methods",
-                self._draw_methods,
-                "One row for each method. From left to right: the score on the task that was "
-                "learnt, the score on pairs that mislead (in both, labels weigh the same, and any "
-                "constant answer is at the dashed line), the share of right answers on pairs that "
-                "are not entailed, and how much oftener these are taken for entailed than their "
-                f"controls, hypotheses with few words of the premise. {apart} Intervals are over "
-                "seeds, and examples or subcases.",
+                panels,
+                [title_of(str(name)) for name in rows["method"]],
+                self.about,
+                title="Shallow heuristics by method",
+                caption="One row for each method. From left to right: the score on the task that "
+                "was learnt, the score on pairs that mislead (in both, labels weigh the same, and "
+                "any constant answer is at the dashed line), the share of right answers on pairs "
+                "that are not entailed, and how much oftener these are taken for entailed than "
+                f"their controls, hypotheses with few words of the premise. {apart} Intervals are "
+                "over seeds, and examples or subcases.",
+                note="Dashed: chance, 50 %, or no use. Hollow: no interval.",
             ),
-            Drawing(
-                "heuristics",
-                self._draw_heuristics,
-                "One row for each heuristic and method: right answers on pairs that are entailed, "
-                "on pairs that are not, and how far the heuristic is used. Right of the dashed "
-                "line at 0 it is. Intervals hold for all heuristics of a method together.",
-            ),
+            self._draw_heuristics(),
             Drawing(
                 "subcases",
                 self._draw_subcases,
@@ -189,22 +195,7 @@ class HeuristicsResult(Result):
             ),
         ]
 
-    def _draw_methods(self) -> Figure:
-        rows = self.tables["methods"]
-        panels = [
-            Dots.of_columns("task (%)", rows, "task", level=100 * CHANCE),
-            Dots.of_columns("misleading pairs (%)", rows, "score", level=100 * CHANCE),
-            Dots.of_columns("not entailed (%)", rows, "not_entailed", level=100 * CHANCE),
-            Dots.of_columns("use of heuristics (points)", rows, "use", level=0),
-        ]
-        return interval_dots(
-            panels,
-            [title_of(str(name)) for name in rows["method"]],
-            title=f"Shallow heuristics by method\n{self.about}",
-            note="Dashed: chance, 50 %, or no use. Hollow: no interval.",
-        )
-
-    def _draw_heuristics(self) -> Figure:
+    def _draw_heuristics(self) -> Drawing:
         rows = self.tables["heuristics"]
         rows = rows[rows["method"].isin([VANILLA, *COMPARED])]
         panels = [
@@ -216,10 +207,15 @@ class HeuristicsResult(Result):
             f"{str(group).replace('_', ' ')}: {title_of(str(method))}"
             for group, method in zip(rows["heuristic"], rows["method"], strict=True)
         ]
-        return interval_dots(
+        return drawings.dots(
+            "heuristics",
             panels,
             names,
-            title=f"Use of heuristics\n{self.about}",
+            self.about,
+            title="Use of heuristics",
+            caption="One row for each heuristic and method: right answers on pairs that are "
+            "entailed, on pairs that are not, and how far the heuristic is used. Right of the "
+            "dashed line at 0 it is. Intervals hold for all heuristics of a method together.",
             note="Dashed: chance, 50 %, or no use. Intervals for all heuristics together.",
         )
 
@@ -227,7 +223,7 @@ class HeuristicsResult(Result):
         table = self.tables["subcases"]
         rows = table[table["method"] == VANILLA]
         words = table[table["method"] == OVERLAP]
-        sides = [100 * rows[f"accuracy{end}"].to_numpy(float) for end in ("", "_low", "_high")]
+        right = Dots.of_columns("right (%)", rows, "accuracy", level=100 * CHANCE)
         bars = 100 * words["accuracy"].to_numpy(float) if len(words) else None
         names = [
             f"{str(group).replace('_', ' ')}, {label}: {case}"
@@ -236,7 +232,7 @@ class HeuristicsResult(Result):
             )
         ]
         return interval_dots(
-            [Dots("right (%)", *sides, level=100 * CHANCE, bars=bars)],
+            [replace(right, bars=bars)],
             names,
             title=f"Subcases\n{self.about}",
             note="Dashed: chance, 50 %. Grey bars: overlap only.",
@@ -479,19 +475,12 @@ class Heuristics(Trials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.methods if name not in METHODS]
-        if odd or len(set(self.methods)) < len(self.methods):
-            must = f"be some of {', '.join(METHODS)}, none twice"
-            raise ParameterError("methods", "Heuristics", must, list(self.methods))
+        check_some_of(self, "methods", METHODS, least=0)
         known = switches_of(self.nli)
-        odd = [name for name in self.taught if name not in (*known, ALL)]
-        if odd or len(set(self.taught)) < len(self.taught) or (self.taught and not known):
-            must = (
-                f"be some of {', '.join((*known, ALL))}, none twice"
-                if known
-                else "be left out where the grammar does not make the training data (--nli)"
-            )
+        if self.taught and not known:
+            must = "be left out where the grammar does not make the training data (--nli)"
             raise ParameterError("taught", "Heuristics", must, list(self.taught))
+        check_some_of(self, "taught", (*known, ALL), least=0)
 
     @property
     def variants(self) -> Sequence[str]:
@@ -515,17 +504,15 @@ class Heuristics(Trials):
         )
         return read_data(corpus, source, taught)
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All ways must fit the model, and there must be something to learn and to ask."""
-        assert corpus is not None
         room = _Room(self, encoder, corpus)
         for name in (VANILLA, *self.methods):
             if name in _WAYS:
                 self._run(room, name, 0).check()
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The training data: other files under the same name are another study."""
-        assert corpus is not None
         return {"training_data": _fingerprint(self.data(corpus))}
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
@@ -548,15 +535,12 @@ class Heuristics(Trials):
         """Train one model, or go on with it, and keep its answers."""
         variant, seed = split_part(part)
         room, reach = _room(self, encoder, corpus), reaching(context)
-        try:
-            if variant == OVERLAP:
-                data, texts = room.data(VANILLA), room.data(VANILLA).texts
-                asked = (texts.scored, texts.controls, texts.task)
-                said = overlap_answers(data.train, asked)
-            else:
-                said = self._answers(room, variant, seed, context, reach)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        if variant == OVERLAP:
+            data, texts = room.data(VANILLA), room.data(VANILLA).texts
+            asked = (texts.scored, texts.controls, texts.task)
+            said = overlap_answers(data.train, asked)
+        else:
+            said = self._answers(room, variant, seed, context, reach)
         reach(BARS)
         return _answered([collapsed(row) for row in said], room.data(VANILLA))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.parameters import flag, parameter
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
@@ -158,10 +158,7 @@ class LossLandscape(TaskTrials):
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """One run, or a piece of the landscape around it."""
         reach, steps = reaching(context), self.steps(part, encoder.shape, corpus)
-        try:
-            found = self._measured(encoder, corpus, read_part(part), context, reach)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # the session knows what is kept
+        found = self._measured(encoder, corpus, read_part(part), context, reach)
         reach(steps)
         return found
 

@@ -240,7 +240,7 @@ class LossLandscapeResult(Result):
         for measure, label in labels.items():
             rows = table[table["measure"] == measure]
             if len(rows) and np.isfinite(rows["mean"].to_numpy(float)).any():
-                panels.append(Dots(label, *rows[["mean", "low", "high"]].to_numpy(float).T))
+                panels.append(Dots.of_columns(label, rows, "mean", scale=1.0))
         return interval_dots(
             panels,
             [TITLES[start] for start in STARTS],

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import ParameterError
 from bertology.parameters import parameter
-from bertology.report.figures import Dots, interval_dots
+from bertology.report import drawings
+from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
@@ -34,7 +35,6 @@ from bertology.studies.training.paraphrased_reading.scores import FEWEST, Readin
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
@@ -143,21 +143,29 @@ class ParaphrasedReadingResult(Result):
         if self._across:
             sides += f" {self._across[0].upper()}{self._across[1:]}."
         found = [
-            Drawing(
+            drawings.dots(
                 "methods",
-                self._draw_methods,
-                "One row for each method: the model, the same trained without the text or without "
-                f"the question, and three rules that learn nothing. {sides} Intervals are over "
-                "seeds and texts.",
+                self._panels("methods"),
+                [TITLES[str(name)] for name in self.tables["methods"]["method"]],
+                self.about,
+                title="Reading and rewording",
+                caption="One row for each method: the model, the same trained without the text or "
+                f"without the question, and three rules that learn nothing. {sides} Intervals are "
+                "over seeds and texts.",
+                note="Dashed: guessing, or no loss. Intervals over seeds and texts.",
             )
         ]
         if len(self.tables["types"]) > 1:
             found.append(
-                Drawing(
+                drawings.dots(
                     "types",
-                    self._draw_types,
-                    f"One row for each type of question, the last for all. {sides} Intervals are "
-                    "over seeds and texts, and hold for all types together.",
+                    self._panels("types"),
+                    [str(name).replace("_", " ") for name in self.tables["types"]["type"]],
+                    self.about,
+                    title="Rewording by type of question",
+                    caption=f"One row for each type of question, the last for all. {sides} "
+                    "Intervals are over seeds and texts, and hold for all types together.",
+                    note="Dashed: guessing, or no loss. Intervals hold for all types together.",
                 )
             )
         return found
@@ -169,22 +177,6 @@ class ParaphrasedReadingResult(Result):
             Dots.of_columns("reworded (%)", rows, "paraphrased", level=chance),
             Dots.of_columns("loss (points)", rows, "drop", level=0),
         ]
-
-    def _draw_methods(self) -> Figure:
-        return interval_dots(
-            self._panels("methods"),
-            [TITLES[str(name)] for name in self.tables["methods"]["method"]],
-            title=f"Reading and rewording\n{self.about}",
-            note="Dashed: guessing, or no loss. Intervals over seeds and texts.",
-        )
-
-    def _draw_types(self) -> Figure:
-        return interval_dots(
-            self._panels("types"),
-            [str(name).replace("_", " ") for name in self.tables["types"]["type"]],
-            title=f"Rewording by type of question\n{self.about}",
-            note="Dashed: guessing, or no loss. Intervals hold for all types together.",
-        )
 
 
 def concluded(runs: ReadingRuns) -> tuple[dict[str, Estimate | None], dict[str, str]]:
@@ -276,12 +268,11 @@ class ParaphrasedReading(TaskTrials):
             ),
         )
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus) -> None:
         """All data must be there, and be multiple choice with as many answers."""
         from bertology.train.encoded import answer_count, learnable
         from bertology.train.starts import STARTS, begin
 
-        assert corpus is not None
         task = learnable(corpus)
         if task.kind != "multiple-choice":
             must = (
@@ -297,9 +288,8 @@ class ParaphrasedReading(TaskTrials):
             raise ParameterError("train, challenge", "ParaphrasedReading", must, sorted(counts))
         begin(encoder, task, STARTS["pretrained"], seed=0)
 
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+    def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The other data: other files under the same names are another study."""
-        assert corpus is not None
         return {"training_data": _fingerprint(self.data(corpus))}
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
@@ -321,10 +311,7 @@ class ParaphrasedReading(TaskTrials):
         if variant == _BY_RULES:
             found = _ruled(data)
         else:
-            try:
-                found = self._asked(encoder, data, variant, seed, reach, context)
-            except InterruptedRunError:
-                raise KeyboardInterrupt from None  # the session knows what is kept
+            found = self._asked(encoder, data, variant, seed, reach, context)
         reach(BARS)
         return found
 
