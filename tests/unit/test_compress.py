@@ -364,9 +364,10 @@ def test_unknown_methods_and_models_that_do_not_fit(tmp_path: Path) -> None:
         job("half", original=headless)
     numbers = Task("planted-numbers", "regression", (), ("pearson",))
     other = replace(TRAIN, task=numbers), replace(HELD_OUT, task=numbers)
+    given: dict[str, Any] = {"method": "half", "to": tmp_path / "x"}
     with pytest.raises(ModelError, match=r"needs 1\.\nWhere .* \(--finetune\) does it anew"):
-        job("half", train=other[0], held_out=other[1])
+        bt.compress(prune_killed.encoder(), *other, **given)
     labels = Task("mood", "classification", ("glad", "sad"), ("accuracy",))
     other = replace(TRAIN, task=labels), replace(HELD_OUT, task=labels)
     with pytest.raises(CapabilityError, match=r"--finetune.* --labels"):
-        job("half", train=other[0], held_out=other[1])
+        bt.compress(prune_killed.encoder(), *other, **given)

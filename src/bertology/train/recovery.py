@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bertology.data.corpus import Corpus
-from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
 from bertology.train.answers import match_of
 from bertology.train.encoded import task_of
@@ -15,30 +14,9 @@ from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.history import History, OnStep
 from bertology.train.movement import Movement
 from bertology.train.stage_watch import StageWatch
-from bertology.train.starts import default_rate, find_start
 
 if TYPE_CHECKING:
     from bertology.train.memory import Memory
-
-_SLOWER = 0.5  # than a fine-tuning: the model knows the task already
-
-
-@dataclass(frozen=True)
-class Recovery:
-    """How a model is trained after the cut."""
-
-    epochs: int
-    cut_loss: float | None = None  # points that may be lost before it; None for 5 times the limit
-    limit: int | None = None  # training examples; None for all
-
-    def __post_init__(self) -> None:
-        if self.cut_loss is not None and not 0 <= self.cut_loss < 100:
-            raise ParameterError("cut_loss", "prune", "be from 0 to below 100", self.cut_loss)
-
-    def settings(self, encoder: Encoder, seed: int) -> FinetuneSettings:
-        """The recipe: that of a fine-tuning, at half its rate; the last epoch is kept."""
-        rate = _SLOWER * default_rate(find_start("pretrained"), encoder.shape.hidden)
-        return FinetuneSettings(epochs=self.epochs, learning_rate=rate, seed=seed)
 
 
 def recover(

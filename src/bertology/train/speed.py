@@ -74,19 +74,6 @@ def measure_speeds(
     ]
 
 
-def measure_latencies(encoders: Sequence[Encoder], encoded: Encoded) -> list[float]:
-    """Milliseconds for one text alone: the median over some texts, models taking turns."""
-    texts = list(range(0, len(encoded), -(-len(encoded) // _ALONE)))
-    spent: list[list[float]] = [[] for _ in encoders]
-    for number, text in enumerate([texts[0], *texts]):
-        for own, encoder in zip(spent, encoders, strict=True):
-            inputs, _ = encoded.batch([text], encoder.device)
-            seconds = _seconds(encoder, inputs)
-            if number:  # the first text warms up
-                own.append(1e3 * seconds)
-    return [median(own) for own in spent]
-
-
 def measure_batches(
     models: Sequence[tuple[Encoder, Encoded]], *, size: int, rounds: int = _ROUNDS
 ) -> list[float]:

@@ -53,6 +53,8 @@ class Work:
     """The original model, fine-tuned on the task. No method changes it."""
     train: Corpus
     """What may be learnt from; labels are numbered as the models' outputs are."""
+    data: Corpus | None = None
+    """The same with labels as the data number them, which scores of one label want."""
     settings: CompressSettings = field(default_factory=CompressSettings)
     base: Encoder | None = None
     """The model before it was fine-tuned; None where it is not known."""
@@ -64,6 +66,10 @@ class Work:
     number: str = ""  # of the method among all, for the progress line
     notes: list[str] = field(default_factory=list)
     """What was done, in words, for the card."""
+    found: dict[str, Any] = field(default_factory=dict)
+    """And in numbers, for the record."""
+    batch_tokens: int = 4096
+    """Tokens in one batch where nothing is learnt, which changes no number."""
     answers: Teacher | None = None
     """The original as a teacher, with the answers that are kept of it; made when it is needed."""
     epochs: int = 0  # that were trained in all, stages before included
