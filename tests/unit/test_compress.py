@@ -251,7 +251,10 @@ def test_another_model_is_not_overwritten(made: Compressed, tmp_path: Path) -> N
         compress_to(made.folder, job("half"))
     place = tmp_path / "x"
     with pytest.raises(KilledError):
-        compress_to(place, job("magnitude"), watch=stop_at(2))
+        compress_to(place, job("magnitude", settings=LONG), watch=stop_at(2))
+    assert [p.name for p in tmp_path.iterdir()] == [], "nothing was finished that could go on"
+    with pytest.raises(KilledError):
+        compress_to(place, job("magnitude", settings=LONG), watch=stop_at(10))
     with pytest.raises(StoreError, match="unfinished run with other methods"):
         compress_to(place, job("half"))
     compress_to(place, job("half"), force=True)

@@ -15,15 +15,14 @@ import tiny
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.train.answers import answer, encode_for
-from bertology.train.compress.work import CompressWatch
-from bertology.train.finetune import FinetuneSettings
+from bertology.train.compress.compressing import CompressJob
+from bertology.train.compress.settings import CompressSettings
+from bertology.train.compress.work import CompressWatch, Work
 from bertology.train.history import Step as TrainingStep
-from bertology.train.memory import Memory
 from bertology.train.part_ranking import GivenAnswers, divergence, without
 from bertology.train.prune import Cut, Progress, Step, cut_of, replay, shrink
 from bertology.train.prune_judge import learned_texts, split_training
 from bertology.train.prune_settings import PruneSettings
-from bertology.train.recovery import recover
 
 TRAIN, HELD_OUT = planted.corpus(200, seed=1), planted.corpus(80, seed=2)
 
@@ -42,8 +41,10 @@ def test_outputs_keep_their_meaning_whatever_the_order_of_labels(tmp_path: Path)
     encoded = encode_for(given, HELD_OUT)
     before = answer(given, encoded, planted.TASK).score
     assert 0.5 < before < 0.9, "the spoiler disturbs it"
-    quick = FinetuneSettings(epochs=3, batch_size=16, learning_rate=1e-2)
-    history = recover(given, TRAIN, TRAIN, quick, memory=Memory(tmp_path / "m", "x"))
+    quick = CompressSettings(epochs=3, batch_size=16, rate=1e-2)
+    learning = CompressJob(given, TRAIN, HELD_OUT, ()).learning()
+    history = Work(given, given, learning, settings=quick, folder=tmp_path).train_on(given)
+    assert history is not None
     assert history.epochs[-1].loss < history.epochs[0].loss
     assert answer(given, encoded, planted.TASK).score > before + 0.1
     assert given.config.id2label == {0: "good", 1: "bad"}

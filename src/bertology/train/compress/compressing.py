@@ -26,7 +26,7 @@ from bertology.model.compressed.bilstm import MODEL_TYPE
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
 from bertology.results.provenance import library_versions
-from bertology.train.answers import encode_for, match_of
+from bertology.train.answers import encode_for, in_order
 from bertology.train.checkpoint import (
     RECORD,
     SCHEMA,
@@ -44,7 +44,6 @@ from bertology.train.distil.teacher import Teacher
 from bertology.train.encoded import task_of
 from bertology.train.fit import check_fit
 from bertology.train.records import TrainingRecord
-from bertology.train.recovery import in_order
 
 _UNFINISHED = "-unfinished"
 _FLIPS = "flips.json"
@@ -105,8 +104,7 @@ class CompressJob:
 
     def learning(self) -> Corpus:
         """The same with labels numbered as the outputs are."""
-        part = self.unseen()
-        return in_order(part, match_of(self.original, task_of(part)).order)
+        return in_order(self.original, self.unseen())
 
 
 def compress_to(

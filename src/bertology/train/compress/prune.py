@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from bertology.data.corpus import Corpus
 from bertology.model.encoder import Encoder
 from bertology.model.weight_masks import WeightMask, survival, weights_held_at_zero
-from bertology.train.answers import match_of
+from bertology.train.answers import in_order
 from bertology.train.checkpoint import described
 from bertology.train.compress.method import SHAPE, ZEROS, Method, epochs_text
 from bertology.train.compress.work import Work
@@ -19,7 +19,6 @@ from bertology.train.prune import Progress, Shrunk, shrink
 from bertology.train.prune_judge import Judge, PruneData, learned_texts, split_training
 from bertology.train.prune_settings import THINNING, PruneSettings
 from bertology.train.prune_weights import shrink_by_magnitude, shrink_by_movement
-from bertology.train.recovery import in_order
 
 _SLOWER = 0.5  # than a fine-tuning: the model knows the task already
 _CHOSEN = {
@@ -63,8 +62,8 @@ class Prune(PruneSettings, Method):
             method=self.method,
         )
         work.watch.tell(_uses(data))
-        order = match_of(work.teacher, task_of(data.training)).order
-        training = in_order(data.training.take(self.recover_limit, seed=work.seed), order)
+        training = data.training.take(self.recover_limit, seed=work.seed)
+        training = in_order(work.teacher, training)
         found = self._shrunk(work, data, training)
         if self.recover:
             work.watch.tell(f"training what is left on {len(training):,} examples")
