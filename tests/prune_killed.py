@@ -12,23 +12,32 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
+import bertology as bt
 import planted
 from bertology.model.encoder import Encoder
 from bertology.model.weight_masks import prunable
+from bertology.train.compress.work import CompressWatch
 from bertology.train.history import Step
-from bertology.train.prune_settings import PruneSettings
-from bertology.train.pruned import PruneWatch, prune_to
-from bertology.train.recovery import Recovery
+from bertology.train.pruned import Pruned
 
 TRAIN, HELD_OUT = planted.corpus(200, seed=1), planted.corpus(60, seed=2)
-SETTINGS = {
-    "importance": PruneSettings(keep=0.95, method="importance", limit=100),
-    "magnitude": PruneSettings(keep=0.9, method="magnitude", limit=60, recovery=Recovery(2)),
-    "movement": PruneSettings(keep=0.7, method="movement", epochs=2),
+SETTINGS: dict[str, dict[str, Any]] = {
+    "importance": {"keep": 0.95, "limit": 100},
+    "magnitude": {"keep": 0.9, "limit": 60, "recover": 2},
+    "movement": {"keep": 0.7, "epochs": 2},
 }
+
+
+def prune(folder: Path, method: str, watch: CompressWatch | None = None) -> Pruned:
+    """Prune the model to a folder of the method's name."""
+    return bt.prune(
+        encoder(), TRAIN, HELD_OUT, to=folder / method, method=method, watch=watch,
+        **SETTINGS[method],
+    )  # fmt: skip
 
 
 def encoder() -> Encoder:
@@ -59,22 +68,36 @@ def after(times: int, counts: Callable[[object], bool]) -> Callable[[object], No
     return watch
 
 
+def trainings(step: Callable[[Step], object]) -> CompressWatch:
+    """Is told each step of all trainings."""
+
+    class Line:
+        def step(self, given: Step) -> None:
+            step(given)
+
+        def stop(self) -> None:
+            """Nothing was shown."""
+
+    return CompressWatch(training=lambda name, epochs: Line())
+
+
+def _late(step: object) -> bool:
+    return isinstance(step, Step) and step.epoch is None and step.done > 0.6 * step.total
+
+
 WATCHES = {
-    "importance": PruneWatch(tell=after(3, lambda text: str(text).startswith("without"))),
+    "importance": CompressWatch(tell=after(3, lambda text: str(text).startswith("without"))),
     # In the second epoch of the training that follows the cut, and of the second share.
-    "magnitude": PruneWatch(progress=after(2, lambda s: isinstance(s, Step) and s.epoch is None
-                                           and s.done > 0.6 * s.total)),
-    "movement": PruneWatch(progress=after(5, lambda s: isinstance(s, Step) and s.epoch is None
-                                          and s.done > 0.6 * s.total)),
-}  # fmt: skip
+    "magnitude": trainings(after(2, _late)),
+    "movement": trainings(after(5, _late)),
+}
 
 
 if __name__ == "__main__":
-    for method, settings in SETTINGS.items():
+    for method in SETTINGS:
         child = os.fork()
         if child == 0:
-            place = Path(sys.argv[1]) / method
-            prune_to(place, encoder(), TRAIN, HELD_OUT, settings, watch=WATCHES[method])
+            prune(Path(sys.argv[1]), method, WATCHES[method])
             os._exit(0)
         _, status = os.waitpid(child, 0)
         print(method, os.WTERMSIG(status) if os.WIFSIGNALED(status) else "was not killed")

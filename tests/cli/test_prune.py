@@ -18,10 +18,10 @@ from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, DataError, JobError
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
+from bertology.train.compress.compressing import CompressJob
 from bertology.train.prune import shrink
 from bertology.train.prune_judge import split_training
 from bertology.train.prune_settings import PruneSettings
-from bertology.train.pruned import prune_to
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def call(*words: Any) -> tuple[int, str]:
 
 
 def test_only_the_head_that_carries_the_answer_is_left(encoder: Encoder) -> None:
-    data = split_training(planted.corpus(200, seed=1), planted.corpus(50, seed=2), seed=0)
+    data = split_training(planted.corpus(200, seed=1), seed=0)
     found = shrink(encoder, data.ranking, data.selection, PruneSettings(max_loss=0.0))
     assert found.cut.layers == (1,)
     assert found.cut.heads == tuple((0, h) for h in range(4) if (0, h) != planted.CARRIER)
@@ -60,36 +60,39 @@ def test_only_the_head_that_carries_the_answer_is_left(encoder: Encoder) -> None
     assert encoder.shape.layers == 2, "the given model stays as it is"
 
 
-def test_no_example_has_two_uses() -> None:
+def test_no_example_has_two_uses(encoder: Encoder) -> None:
     held_out = planted.corpus(50, seed=0)
     train = planted.corpus(200, seed=0)  # its first 50 are the held-out ones
-    data = split_training(train, held_out, seed=0)
+    data = split_training(CompressJob(encoder, train, held_out, ()).unseen(), seed=0)
     ranking, selection = data.ranking, data.selection
     uses = [{e.texts for e in some} for some in (ranking, selection, held_out)]
     assert not uses[0] & uses[2]
     assert not uses[1] & uses[2]
+    assert not {e.texts for e in data.training} & uses[2]
     assert not {e.id for e in ranking} & {e.id for e in selection}
     with pytest.raises(DataError, match="pruning needs 40"):
-        split_training(train[:60], held_out, seed=0)
+        split_training(train[:39], seed=0)
 
 
 def test_the_loss_is_told_on_held_out_data(encoder: Encoder, tmp_path: Path) -> None:
-    found = prune_to(
-        tmp_path / "small", encoder, planted.corpus(200, seed=1), planted.corpus(150, seed=2)
-    )
+    train, held_out = planted.corpus(200, seed=1), planted.corpus(150, seed=2)
+    found = bt.prune(encoder, train, held_out, to=tmp_path / "small")
     assert found.loss.n == 150
     assert found.loss.value == 0.0
     assert found.loss.low < 0 < found.loss.high, "no change among 150 is no proof of none"
     assert "not surely at most 1" in found.sentence
-    assert found.parameters[1] < found.parameters[0]
+    before, after = found.measured["parameters"]
+    assert after < before
 
 
 def test_a_model_that_knows_nothing_is_not_pruned(encoder: Encoder, tmp_path: Path) -> None:
     with torch.no_grad():
         encoder.model.classifier.weight.zero_()
     with pytest.raises(CapabilityError, match="does not surely beat a constant answer"):
-        prune_to(tmp_path / "x", encoder, planted.corpus(200, seed=1), planted.corpus(50, seed=2))
-    assert not (tmp_path / "x").exists()
+        bt.prune(
+            encoder, planted.corpus(200, seed=1), planted.corpus(50, seed=2), to=tmp_path / "x"
+        )
+    assert not any(tmp_path.iterdir())
 
 
 def test_where_every_part_matters_nothing_is_cut(encoder: Encoder) -> None:
@@ -133,10 +136,11 @@ def test_a_folder_with_a_card_that_says_all_of_it(
     assert "Next:" in said
     assert "bertology score" in said
     record = json.loads((to / "bertology.json").read_text())
-    assert record["method"] == "prune"
-    assert record["pruning"]["cut"] == {"layers": [1], "heads": [[0, 0], [0, 1], [0, 3]],
-                                        "mlps": [0]}  # fmt: skip
-    assert record["pruning"]["loss_in_points"]["n"] == record["validation"]["size"]
+    assert record["method"] == "compress"
+    [step] = record["compression"]["steps"]
+    assert step["method"] == "prune:method=measured,max_loss=0.5,recover=0,limit=2000"
+    assert step["found"]["cut"] == {"layers": [1], "heads": [[0, 0], [0, 1], [0, 3]], "mlps": [0]}
+    assert record["compression"]["loss_in_points"]["n"] == record["validation"]["size"]
     card = (to / "README.md").read_text()
     for words in ("other training examples", "95 % interval", "0.0, 0.1, 0.3", "bt.load("):
         assert words in card
@@ -158,7 +162,8 @@ def test_the_methods_of_the_help(encoder: Encoder, task: Path, tmp_path: Path) -
         assert code == 0, said
         zeros = "zeros save no time" in " ".join(said.split())
         assert zeros == (method != "importance")
-        record = json.loads((to / "bertology.json").read_text())["pruning"]
+        [step] = json.loads((to / "bertology.json").read_text())["compression"]["steps"]
+        record = step["found"]
         assert record["settings"]["method"] == method
         bt.load(str(to), head="classification")
         code, said = call(model, "--task", task, "--method", method, *words, "--to", to)

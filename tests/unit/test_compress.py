@@ -251,7 +251,10 @@ def test_another_model_is_not_overwritten(made: Compressed, tmp_path: Path) -> N
         compress_to(made.folder, job("half"))
     place = tmp_path / "x"
     with pytest.raises(KilledError):
-        compress_to(place, job("magnitude"), watch=stop_at(2))
+        compress_to(place, job("magnitude", settings=LONG), watch=stop_at(2))
+    assert [p.name for p in tmp_path.iterdir()] == [], "nothing was finished that could go on"
+    with pytest.raises(KilledError):
+        compress_to(place, job("magnitude", settings=LONG), watch=stop_at(10))
     with pytest.raises(StoreError, match="unfinished run with other methods"):
         compress_to(place, job("half"))
     compress_to(place, job("half"), force=True)
@@ -364,9 +367,10 @@ def test_unknown_methods_and_models_that_do_not_fit(tmp_path: Path) -> None:
         job("half", original=headless)
     numbers = Task("planted-numbers", "regression", (), ("pearson",))
     other = replace(TRAIN, task=numbers), replace(HELD_OUT, task=numbers)
+    given: dict[str, Any] = {"method": "half", "to": tmp_path / "x"}
     with pytest.raises(ModelError, match=r"needs 1\.\nWhere .* \(--finetune\) does it anew"):
-        job("half", train=other[0], held_out=other[1])
+        bt.compress(prune_killed.encoder(), *other, **given)
     labels = Task("mood", "classification", ("glad", "sad"), ("accuracy",))
     other = replace(TRAIN, task=labels), replace(HELD_OUT, task=labels)
     with pytest.raises(CapabilityError, match=r"--finetune.* --labels"):
-        job("half", train=other[0], held_out=other[1])
+        bt.compress(prune_killed.encoder(), *other, **given)

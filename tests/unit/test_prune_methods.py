@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,12 +30,13 @@ from bertology.model.compressed import quantised
 from bertology.model.encoder import Encoder
 from bertology.model.weight_masks import prunable
 from bertology.train import prune_weights
+from bertology.train.compress import read_methods
+from bertology.train.compress.work import CompressWatch
 from bertology.train.history import Step
 from bertology.train.prune import shrink
 from bertology.train.prune_judge import Judge, split_training
 from bertology.train.prune_settings import PruneSettings
-from bertology.train.pruned import Pruned, PruneWatch, prune_to
-from bertology.train.recovery import Recovery
+from bertology.train.pruned import Pruned
 
 TRAIN, HELD_OUT = prune_killed.TRAIN, prune_killed.HELD_OUT
 
@@ -50,8 +52,13 @@ def share_of_zeros(model: Any) -> float:
     return float((weights == 0).float().mean())
 
 
+def share_left(found: Pruned) -> float:
+    weights: dict[str, int] = found.found["weights"]
+    return weights["kept"] / weights["of"]
+
+
 def test_importance_leaves_the_head_that_carries_the_answer() -> None:
-    data = split_training(TRAIN, HELD_OUT, seed=0)
+    data = split_training(TRAIN, seed=0)
     assert data.ranking is not None
     settings = PruneSettings(keep=0.99, method="importance")
     found = shrink(encoder(), data.ranking, data.selection, settings)
@@ -65,17 +72,12 @@ def test_importance_leaves_the_head_that_carries_the_answer() -> None:
 
 def test_magnitude_leaves_the_weights_that_carry_the_answer(tmp_path: Path) -> None:
     given = encoder()
-    found = prune_to(
-        tmp_path / "x",
-        given,
-        TRAIN,
-        HELD_OUT,
-        PruneSettings(max_loss=0.0, method="magnitude", limit=60),
-    )
-    needed = {n: (w != 0).detach().numpy() for n, w in prunable(given.model).items()}
-    assert found.mask is not None
-    assert all((found.mask.keeps(name) >= there).all() for name, there in needed.items())
-    assert found.mask.kept < 1.2 * sum(int(there.sum()) for there in needed.values())
+    to = tmp_path / "x"
+    found = bt.prune(given, TRAIN, HELD_OUT, to=to, max_loss=0.0, method="magnitude", limit=60)
+    needed = {n: w.detach() for n, w in prunable(given.model).items()}
+    left = prunable(bt.load(str(to), head="classification").model)
+    assert all(torch.equal(left[name], weight) for name, weight in needed.items())
+    assert found.found["weights"]["kept"] < 1.2 * sum(int((w != 0).sum()) for w in needed.values())
     assert found.loss.value == 0.0
     assert given.run(["good up"]).logits.isfinite().all(), "the given model stays as it is"
 
@@ -85,12 +87,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pruned]:
     """All methods, without a stop."""
     folder = tmp_path_factory.mktemp("whole")
     return {
-        method: prune_to(
-            folder / method, prune_killed.encoder(), TRAIN, HELD_OUT, settings,
-            watch=PruneWatch(command=f"bertology prune --method {method}"),
+        method: prune_killed.prune(
+            folder, method, CompressWatch(command=f"bertology prune --method {method}")
         )
-        for method, settings in prune_killed.SETTINGS.items()
-    }  # fmt: skip
+        for method in prune_killed.SETTINGS
+    }
 
 
 def test_killed_and_continued_is_the_same_model(made: dict[str, Pruned], tmp_path: Path) -> None:
@@ -102,11 +103,10 @@ def test_killed_and_continued_is_the_same_model(made: dict[str, Pruned], tmp_pat
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
     )  # fmt: skip
     assert done.stdout.split() == ["importance", "9", "magnitude", "9", "movement", "9"]
-    for method, settings in prune_killed.SETTINGS.items():
+    for method in prune_killed.SETTINGS:
         place, said = tmp_path / method, list[str]()
         assert not place.exists()
-        watch = PruneWatch(tell=said.append)
-        prune_to(place, prune_killed.encoder(), TRAIN, HELD_OUT, settings, watch=watch)
+        prune_killed.prune(tmp_path, method, CompressWatch(tell=said.append))
         assert any("made before the stop" in line for line in said), said
         files = [folder / "model.safetensors" for folder in (place, made[method].folder)]
         assert files[0].read_bytes() == files[1].read_bytes(), method
@@ -119,23 +119,23 @@ def test_every_result_loads_and_its_card_tells_what_it_is(made: dict[str, Pruned
         again = bt.load(str(found.folder), head="classification")
         assert again.run(texts).logits.isfinite().all()
         card = (found.folder / "README.md").read_text()
-        record = json.loads((found.folder / "bertology.json").read_text())["pruning"]
+        told = json.loads((found.folder / "bertology.json").read_text())["compression"]
+        [step] = told["steps"]
+        record = step["found"]
         assert record["settings"]["method"] == method
         assert "better than a constant answer" in card
         assert f"bertology prune --method {method}" in card
         assert found.max_loss == pytest.approx(
-            100 * (1 - prune_killed.SETTINGS[method].keep) * found.before.value
+            100 * (1 - prune_killed.SETTINGS[method]["keep"]) * found.before.value
         )
-        if found.mask is None:
+        if "weights" not in record:
             assert not share_of_zeros(again.model) > 0.99
             continue
-        assert found.plain
-        assert record["weights"]["kept"] == found.mask.kept
-        assert record["weights"]["of"] == found.mask.size
-        for name, weight in found.mask.check(again.model).items():
-            assert (weight.detach().numpy()[~found.mask.keeps(name)] == 0).all()
-        assert found.packed is not None
-        assert found.megabytes[0] == found.megabytes[1], "zeros take as much room as others"
+        assert told["plain"]
+        zeros = sum(int((w == 0).sum()) for w in prunable(again.model).values())
+        assert record["weights"]["kept"] == record["weights"]["of"] - zeros
+        assert told["bytes_on_disk"][0] == told["bytes_on_disk"][1], "zeros take as much room"
+        assert told["packed_bytes"][1] < told["packed_bytes"][0]
         for words in (
             "only when it is packed",
             "not faster",
@@ -154,25 +154,22 @@ def test_the_share_of_weights_may_be_given(tmp_path: Path) -> None:
     found = bt.prune(
         encoder(1.0), TRAIN, HELD_OUT, to=tmp_path / "m", method="magnitude", weights=0.5
     )
-    assert found.mask is not None
-    assert found.mask.share == pytest.approx(0.5, abs=0.001)
+    assert share_left(found) == pytest.approx(0.5, abs=0.001)
     assert found.max_loss is None
     assert "at most" not in found.sentence
     assert "was given (0.5 of all)" in (found.folder / "README.md").read_text()
     moved = bt.prune(
         encoder(1.0), TRAIN, HELD_OUT, to=tmp_path / "v", method="movement", weights=0.3, epochs=1
     )
-    assert moved.mask is not None
-    assert moved.mask.share == pytest.approx(0.3, abs=0.01)
-    assert moved.recovered == 1
+    assert share_left(moved) == pytest.approx(0.3, abs=0.01)
+    assert moved.settings.trained == 1
 
 
 def test_no_training_learns_from_what_selects() -> None:
-    data = split_training(TRAIN, HELD_OUT, seed=0, method="movement")
+    data = split_training(TRAIN, seed=0, method="movement")
     assert data.ranking is None
     assert len(data.selection) == 40
     assert not {e.texts for e in data.selection} & {e.texts for e in data.training}
-    assert not {e.texts for e in HELD_OUT} & {e.texts for e in data.training}
 
 
 def test_a_share_of_the_score_is_not_what_a_constant_answer_has() -> None:
@@ -182,10 +179,10 @@ def test_a_share_of_the_score_is_not_what_a_constant_answer_has() -> None:
     judge = Judge(encoder(), corpus, PruneSettings(keep=0.5))
     assert judge.intact.score == 1.0
     assert judge.allowed == pytest.approx(5.0), "half of the ten points above a constant answer"
-    assert PruneSettings(keep=0.95).cut_loss(0.8, 0.5) == pytest.approx(4.0)
-    assert PruneSettings(keep=0.9, recovery=Recovery(1)).cut_loss(0.8, 0.5) == pytest.approx(15.0)
-    assert PruneSettings(max_loss=2.0, recovery=Recovery(1)).cut_loss(0.8, 0.5) == 10.0
-    assert PruneSettings(max_loss=2.0, recovery=Recovery(1, 3.0)).cut_loss(0.8, 0.5) == 3.0
+    assert PruneSettings(keep=0.95).allowed(0.8, 0.5) == pytest.approx(4.0)
+    assert PruneSettings(keep=0.9, recover=1).allowed(0.8, 0.5) == pytest.approx(15.0)
+    assert PruneSettings(max_loss=2.0, recover=1).allowed(0.8, 0.5) == 10.0
+    assert PruneSettings(max_loss=2.0, recover=1, cut_loss=3.0).allowed(0.8, 0.5) == 3.0
 
 
 def test_the_hint_fits_the_method_where_nothing_can_go() -> None:
@@ -231,7 +228,7 @@ def test_a_task_of_numbers(method: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"method": "moovement"}, "be one of measured, importance, magnitude, movement"),
+        ({"method": "moovement"}, "be one of 'measured', 'importance', 'magnitude', 'movement'"),
         ({"keep": 1.0}, "'keep' parameter of prune must be above 0 and below 1"),
         ({"keep": -0.1}, "be above 0 and below 1"),
         ({"keep": float("nan")}, "be above 0 and below 1"),
@@ -250,7 +247,7 @@ def test_a_task_of_numbers(method: str, tmp_path: Path) -> None:
 def test_what_does_not_fit_together(wrong: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=said):
         bt.prune(encoder(), TRAIN, HELD_OUT, to=tmp_path / "x", **wrong)
-    assert not (tmp_path / "x").exists()
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("method", ["measured", "importance", "magnitude", "movement"])
@@ -269,13 +266,15 @@ def test_models_that_cannot_be_judged_are_refused(method: str, tmp_path: Path) -
     headless = Encoder(encoder().base, planted.tokenizer(), name="headless")
     with pytest.raises(CapabilityError, match="'headless' was loaded without a head for a task"):
         bt.prune(headless, TRAIN, HELD_OUT, to=tmp_path / "x", method=method)
+    assert not any(tmp_path.iterdir()), "nothing is left of what was refused"
 
 
 def test_where_no_share_is_good_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prune_weights, "SHARES", (0.001,))
-    settings = PruneSettings(max_loss=0.0, method="movement", epochs=1)
+    asked: dict[str, Any] = {"to": tmp_path / "x", "method": "movement", "epochs": 1}
     with pytest.raises(JobError, match=r"Nothing can be cut .* \(1 smaller model was tried\)"):
-        prune_to(tmp_path / "x", encoder(0.9), TRAIN, HELD_OUT, settings)
+        bt.prune(encoder(0.9), TRAIN, HELD_OUT, max_loss=0.0, **asked)
+    assert not any(tmp_path.iterdir()), "so that another limit can be tried"
 
 
 def test_an_unfinished_run_of_other_settings_is_not_mixed_in(tmp_path: Path) -> None:
@@ -284,12 +283,48 @@ def test_an_unfinished_run_of_other_settings_is_not_mixed_in(tmp_path: Path) -> 
             raise KeyboardInterrupt
 
     given, place = prune_killed.encoder(), tmp_path / "x"
-    settings = PruneSettings(weights=0.5, method="movement", epochs=2)
+    asked: dict[str, Any] = {"to": place, "weights": 0.5, "method": "movement", "epochs": 2}
     with pytest.raises(InterruptedRunError, match="finished epochs are kept"):
-        prune_to(place, given, TRAIN, HELD_OUT, settings, watch=PruneWatch(progress=stop))
-    assert (tmp_path / "x-unfinished-0.5").is_dir()
-    other = replace(settings, seed=1)
-    with pytest.raises(StoreError, match="unfinished run with other settings"):
-        prune_to(place, given, TRAIN, HELD_OUT, other)
-    prune_to(place, given, TRAIN, HELD_OUT, other, force=True)
+        bt.prune(given, TRAIN, HELD_OUT, **asked, watch=prune_killed.trainings(stop))
+    assert (tmp_path / "x-unfinished/1-prune-trainings/0.5").is_dir()
+    with pytest.raises(StoreError, match="unfinished run with other methods, settings"):
+        bt.prune(given, TRAIN, HELD_OUT, **asked, seed=1)
+    said: list[str] = []
+    bt.prune(given, TRAIN, HELD_OUT, **asked, force=True, watch=CompressWatch(tell=said.append))
+    assert any("after epoch 1 of 2" in line for line in said), "the same run goes on by force, too"
+    with pytest.raises(InterruptedRunError):
+        bt.prune(given, TRAIN, HELD_OUT, **asked, force=True, watch=prune_killed.trainings(stop))
+    bt.prune(given, TRAIN, HELD_OUT, **asked, seed=1, force=True)
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_records_of_earlier_releases_are_no_obstacle(
+    made: dict[str, Pruned], tmp_path: Path
+) -> None:
+    """A pruned model whose record is that of release 0.2 is scored, pruned and compressed."""
+    old = tmp_path / "old"
+    shutil.copytree(made["importance"].folder, old)
+    record = {
+        "schema": 1, "method": "prune", "task": "planted",
+        "base": {"name": "planted-base", "fingerprint": "y"},
+        "pruned_from": {"name": "planted", "fingerprint": "x"}, "scores": {"accuracy": 1.0},
+        "pruning": {"settings": {"method": "importance"}, "cut": {"heads": [[0, 1]]}},
+    }  # fmt: skip
+    (old / "bertology.json").write_text(json.dumps(record))
+    given = bt.load(str(old), head="classification")
+    assert bt.score(given, HELD_OUT).scores["accuracy"].value > 0.9
+    again = bt.prune(given, TRAIN, HELD_OUT, to=tmp_path / "x", method="magnitude", weights=0.9)
+    assert again.record["base"] == record["base"]
+    bt.compress(given, TRAIN, HELD_OUT, to=tmp_path / "y", method="half")
+
+
+def test_pruning_is_a_method_of_compression(made: dict[str, Pruned], tmp_path: Path) -> None:
+    text = "prune:method=importance,keep=0.95,limit=100"
+    found = bt.compress(prune_killed.encoder(), TRAIN, HELD_OUT, method=text, to=tmp_path / "x")
+    assert found.methods == made["importance"].methods
+    files = [one.folder / "model.safetensors" for one in (found, made["importance"])]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    [parts] = read_methods(["prune:parts=heads+mlps,max_loss=2"])
+    assert parts.text == "prune:method=measured,max_loss=2,parts=heads+mlps,recover=0,limit=2000"
+    with pytest.raises(ParameterError, match="would fill the zeros"):
+        read_methods(["prune:method=magnitude,soft_labels"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,19 @@ import torch
 
 import bertology as bt
 import planted
+import prune_killed
 import tiny
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.train.answers import answer, encode_for
-from bertology.train.finetune import FinetuneSettings
+from bertology.train.compress.compressing import CompressJob
+from bertology.train.compress.settings import CompressSettings
+from bertology.train.compress.work import CompressWatch, Work
 from bertology.train.history import Step as TrainingStep
-from bertology.train.memory import Memory
 from bertology.train.part_ranking import GivenAnswers, divergence, without
 from bertology.train.prune import Cut, Progress, Step, cut_of, replay, shrink
 from bertology.train.prune_judge import learned_texts, split_training
 from bertology.train.prune_settings import PruneSettings
-from bertology.train.pruned import PruneWatch, prune_to
-from bertology.train.recovery import Recovery, recover
 
 TRAIN, HELD_OUT = planted.corpus(200, seed=1), planted.corpus(80, seed=2)
 
@@ -42,29 +41,30 @@ def test_outputs_keep_their_meaning_whatever_the_order_of_labels(tmp_path: Path)
     encoded = encode_for(given, HELD_OUT)
     before = answer(given, encoded, planted.TASK).score
     assert 0.5 < before < 0.9, "the spoiler disturbs it"
-    quick = FinetuneSettings(epochs=3, batch_size=16, learning_rate=1e-2)
-    history = recover(given, TRAIN, TRAIN, quick, memory=Memory(tmp_path / "m", "x"))
+    quick = CompressSettings(epochs=3, batch_size=16, rate=1e-2)
+    learning = CompressJob(given, TRAIN, HELD_OUT, ()).learning()
+    history = Work(given, given, learning, settings=quick, folder=tmp_path).train_on(given)
+    assert history is not None
     assert history.epochs[-1].loss < history.epochs[0].loss
     assert answer(given, encoded, planted.TASK).score > before + 0.1
     assert given.config.id2label == {0: "good", 1: "bad"}
 
 
 def test_stopped_and_continued_is_the_same_model(tmp_path: Path) -> None:
-    settings = PruneSettings(max_loss=1.0, recovery=Recovery(epochs=3, cut_loss=10.0))
-    whole = prune_to(tmp_path / "whole", encoder(), TRAIN, HELD_OUT, settings)
-    assert whole.recovered == 3
+    asked = {"max_loss": 1.0, "recover": 3, "cut_loss": 10.0}
+    whole = bt.prune(encoder(), TRAIN, HELD_OUT, to=tmp_path / "whole", **asked)
     assert "after 3 epochs of training" in whole.sentence
 
     def stop(step: TrainingStep) -> None:
         if step.epoch is None and step.done > 0.5 * step.total:
             raise KeyboardInterrupt
 
-    place, said = tmp_path / "stopped", []
+    place, said, watch = tmp_path / "stopped", [], prune_killed.trainings(stop)
     with pytest.raises(InterruptedRunError, match="finished epochs are kept"):
-        prune_to(place, encoder(), TRAIN, HELD_OUT, settings, watch=PruneWatch(progress=stop))
+        bt.prune(encoder(), TRAIN, HELD_OUT, to=place, **asked, watch=watch)
     assert not place.exists()
-    watch = PruneWatch(tell=said.append)
-    again = prune_to(place, encoder(), TRAIN, HELD_OUT, settings, watch=watch)
+    watch = CompressWatch(tell=said.append)
+    again = bt.prune(encoder(), TRAIN, HELD_OUT, to=place, **asked, watch=watch)
     assert again.cut == whole.cut
     assert any("made before the stop" in line for line in said)
     assert any("continuing the training after epoch 1 of 3" in line for line in said)
@@ -73,19 +73,19 @@ def test_stopped_and_continued_is_the_same_model(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["stopped", "whole"], "nothing is left"
 
 
-def test_a_search_goes_on_after_its_last_cut() -> None:
-    data = split_training(TRAIN, HELD_OUT, seed=0)
-    kept: list[list[Step]] = []
-    settings = PruneSettings(max_loss=2.0)
-    whole = shrink(
-        encoder(), data.ranking, data.selection, settings, keep=lambda s: kept.append(list(s))
-    )
-    assert len(kept) > 1
-    for begun in kept[:-1]:
-        again = shrink(encoder(), data.ranking, data.selection, settings, begun=begun)
+def test_a_search_goes_on_after_its_last_cut(tmp_path: Path) -> None:
+    data = split_training(TRAIN, seed=0)
+    settings, progress = PruneSettings(max_loss=2.0), Progress(tmp_path / "cuts.json")
+    whole = shrink(encoder(), data.ranking, data.selection, settings, progress=progress)
+    steps = progress.found()
+    assert len(steps) > 1
+    for number in range(1, len(steps)):
+        progress.keep(steps[:number])
+        again = shrink(encoder(), data.ranking, data.selection, settings, progress=progress)
         assert again.cut == whole.cut
         assert again.score == whole.score
         assert again.tried < whole.tried
+        assert progress.found() == steps
 
 
 def test_steps_are_counted_by_the_numbers_of_the_given_model() -> None:
@@ -102,29 +102,27 @@ def test_steps_are_counted_by_the_numbers_of_the_given_model() -> None:
     assert smaller.config.bertology_pruned_heads == {"1": [3]}
 
 
-def test_progress_of_another_search_or_damaged_is_not_used(tmp_path: Path) -> None:
+def test_progress_that_is_damaged_is_not_used(tmp_path: Path) -> None:
     path, steps = tmp_path / "p.json", [Step("heads", ((0, 1), (1, 2)), 0.5)]
-    Progress(path, "a").keep(steps)
-    assert Progress(path, "a").found() == steps
-    assert Progress(path, "b").found() == []
-    for text in ("[", "[]", '{"identity": "a", "steps": [{"part": "x"}]}', '{"identity": "a"}'):
+    Progress(path).keep(steps)
+    assert Progress(path).found() == steps
+    for text in ("[", "{}", '[{"part": "x"}]', "3"):
         path.write_text(text)
-        assert Progress(path, "a").found() == []
-    Progress(path, "a").forget()
-    assert not path.exists()
+        assert Progress(path).found() == []
+    assert Progress().found() == []
 
 
 def test_what_the_model_learned_from_is_used_last(tmp_path: Path) -> None:
     train = planted.corpus(500, seed=1)
     learned = frozenset(e.texts for e in train[:200])
-    data = split_training(train, HELD_OUT, seed=0, learned=learned)
+    data = split_training(train, seed=0, learned=learned)
     assert not data.seen
     for part in (data.ranking, data.selection):
         assert not learned & {e.texts for e in part}
     assert learned & {e.texts for e in data.training}, "recovery may learn from all"
-    few = split_training(train[:220], HELD_OUT, seed=0, learned=learned)
+    few = split_training(train[:220], seed=0, learned=learned)
     assert few.seen, "too few are left: all are used, and it is told"
-    drawn = split_training(train, HELD_OUT, seed=0, limit=100)
+    drawn = split_training(train, seed=0, limit=100)
     assert len(drawn.ranking) + len(drawn.selection) == 100
 
 
@@ -142,7 +140,7 @@ def test_the_record_tells_what_the_model_learned_from(tmp_path: Path) -> None:
 def test_a_loss_that_is_not_sure_is_not_allowed() -> None:
     """Without any allowance nothing goes that changes answers both ways, whatever the balance."""
     given = encoder()
-    data = split_training(TRAIN, HELD_OUT, seed=0)
+    data = split_training(TRAIN, seed=0)
     settings = PruneSettings(max_loss=0.0)
     found = shrink(given, data.ranking, data.selection, settings)
     flips = answer(found.encoder, encode_for(given, data.selection), planted.TASK).predictions
@@ -161,9 +159,10 @@ def test_options_of_the_training_need_a_training(tmp_path: Path) -> None:
         encoder(), TRAIN, HELD_OUT, to=tmp_path / "x", recover=1, recover_limit=64, limit=None
     )
     record = json.loads((found.folder / "bertology.json").read_text())
-    assert record["pruning"]["settings"]["recovery"] == {"epochs": 1, "cut_loss": None, "limit": 64}
-    assert "trained for 1 epoch" in (found.folder / "README.md").read_text()
-    assert replace(found, recovered=0).recovered == 0
+    [step] = record["compression"]["steps"]
+    asked = {"recover": 1, "cut_loss": None, "recover_limit": 64, "limit": None}
+    assert asked.items() <= step["found"]["settings"].items()
+    assert "trained for 1 epoch on 64" in (found.folder / "README.md").read_text()
 
 
 def test_parts_are_ranked_by_how_far_answers_move() -> None:

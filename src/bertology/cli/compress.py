@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import typer
 
-from bertology.cli.command import Command, command_line
-from bertology.cli.console import say, say_next, show_table, warn
+from bertology.cli.command import Command
+from bertology.cli.console import say_next, warn
 from bertology.cli.option_groups import (
     MODEL_HELP,
     LoadingOptions,
@@ -18,13 +18,10 @@ from bertology.cli.option_groups import (
     SourceOptions,
     values_of,
 )
+from bertology.cli.smaller import made_smaller, say_where, show_smaller
 from bertology.cli.typer_options import argument
-from bertology.errors import InterruptedRunError
 from bertology.parameters import flag, parameter
 from bertology.train.compress.settings import CompressSettings
-
-if TYPE_CHECKING:
-    from bertology.train.compress.compressed import Compressed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +36,8 @@ class _Compressing(CompressSettings):
             "heads_and_mlps. Students: soft_labels, patient, tiny, minilm, theseus, distil_text, "
             "small_vocabulary, bilstm. Other parts: low_rank, factorised, token_elimination, "
             "early_exit. Zeros: magnitude, movement, rewound. Fewer bits: half, int8, int8_aware, "
-            "mixed_precision, dictionary. A baseline without a teacher: alone. May be given "
-            "several times.",
+            "mixed_precision, dictionary. As far as the score allows: prune. A baseline without a "
+            "teacher: alone. May be given several times.",
             "metavar": "METHOD:OPTION=VALUE,…",
         },
     )
@@ -91,27 +88,22 @@ def compress(options: CompressOptions) -> None:
     If the command is stopped, even killed, the same command continues.
     """
     from bertology.run.compressing import compress as compress_model
-    from bertology.run.progress import TrainingLine, choose_progress, started_progress
-    from bertology.train.compress.work import CompressWatch
 
-    watch = CompressWatch(
-        tell=lambda text: say(f"  {text}"),
-        training=lambda name, epochs: TrainingLine(name, epochs, choose_progress(None), say),
-        counting=started_progress,
-        command=command_line(without="--force"),
-    )
-    try:
-        found = compress_model(
+    found = made_smaller(
+        lambda watch: compress_model(
             options.model_source(),
             **values_of(options, SmallerModelOptions, _Compressing),
             watch=watch,
             **options.reading("compress"),
         )
-    except (InterruptedRunError, KeyboardInterrupt) as stopped:
-        problem = getattr(stopped, "problem", "Stopped. What is finished is kept.")
-        again = command_line(without="--force")
-        raise InterruptedRunError(problem, hint=f"Continue with: {again}") from None
-    _show(found)
+    )
+    show_smaller(found)
+    if not found.measured["knows"]:
+        warn(
+            "The model is not surely better than a constant answer: compress it less, or train it "
+            "for longer (--epochs)."
+        )
+    say_where(found)
     folder = shlex.quote(str(found.folder))
     commands = [options.scored_again(folder, options.reading("compress"))]
     original = found.record["compressed_from"]["name"]
@@ -119,23 +111,3 @@ def compress(options: CompressOptions) -> None:
         both = f"{folder} --compare {shlex.quote(original)}"
         commands.append(f"bertology report {both} --measure  # what else was lost; some minutes")
     say_next(*commands)
-
-
-def _show(found: Compressed) -> None:
-    from bertology.train.compress.compressed import number_rows
-
-    say(found.sentence, style="bold")
-    show_table(("", "original", "this model"), number_rows(found))
-    flips = found.measured["flips"]
-    if "changed" in flips:
-        say(
-            f"{flips['changed']:,} of {flips['examples']:,} answers changed: {flips['lost']:,} "
-            f"were right before, {flips['won']:,} are right now (flips.json)."
-        )
-    if not found.measured["knows"]:
-        warn(
-            "The model is not surely better than a constant answer: compress it less, or train it "
-            "for longer (--epochs)."
-        )
-    plain = "plain transformers" if found.measured["plain"] else "bt.load(…, head='classification')"
-    say(f"The model: {found.folder} (its README.md tells all of this); load it with {plain}")

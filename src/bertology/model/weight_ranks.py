@@ -95,7 +95,7 @@ def _without(matrices: Sequence[_Matrix], count: int, kept: int) -> list[Bits]:
                 stays[first] = False
                 equal -= len(first)
             bits.append(np.packbits(stays))
-        found.append(np.concatenate(bits))
+        found.append(np.concatenate(bits or [matrix.bits]))  # nothing goes of what is empty
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
-from bertology.errors import BertologyError, StoreError
+from bertology.errors import BertologyError, CapabilityError, ModelError, StoreError
 from bertology.quiet import hush
 from bertology.run.loading import Asked, ModelSource, seen_and_unseen
 
@@ -102,7 +102,11 @@ def compress(
         if has_head
         else _made_original(model, train, held_out, methods, settings, place, told)
     )
-    job = CompressJob(original, train, held_out, methods, settings, base)
+    try:
+        job = CompressJob(original, train, held_out, methods, settings, base)
+    except (ModelError, CapabilityError) as error:
+        anew = "Where it was fine-tuned on another task, finetune=True (--finetune) does it anew."
+        raise type(error)(error.problem, hint=f"{anew} {error.hint or ''}".strip()) from error
     return compress_to(place, job, force=force, watch=told)
 
 

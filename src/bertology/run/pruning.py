@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
-from bertology.errors import ParameterError, StoreError
+from bertology.errors import StoreError
 from bertology.quiet import hush
 from bertology.run.loading import Asked, ModelSource, seen_and_unseen
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.train.prune_settings import PruneSettings
-    from bertology.train.pruned import Pruned, PruneWatch
-    from bertology.train.recovery import Recovery
+    from bertology.train.compress.work import CompressWatch
+    from bertology.train.pruned import Pruned
 
 
 def prune(
@@ -40,7 +39,7 @@ def prune(
     train_split: str = "train",
     split: str = "validation",
     force: bool = False,
-    watch: PruneWatch | None = None,
+    watch: CompressWatch | None = None,
     **reading: Any,
 ) -> Pruned:
     """Prune a classifier for a task, as far as the score allows, and save it to a folder.
@@ -71,7 +70,7 @@ def prune(
         train_split: The split to rank and select on.
         split: The split to score on.
         force: Replace a model that is already in the folder.
-        watch: Is told each cut and each step of the training.
+        watch: Is told each cut and each step of a training.
         **reading: How data that are named are read, as `load_corpus` takes it: `root`, columns.
 
     A run that was stopped goes on where it was when it is started again.
@@ -83,52 +82,27 @@ def prune(
         >>> print(bt.prune("my-model", "mrpc", to="my-model-small").sentence)  # doctest: +SKIP
     """
     hush()
-    from bertology.train.pruned import prune_to
+    from bertology.train.compress.compressing import CompressJob, compress_to
+    from bertology.train.compress.prune import Prune
+    from bertology.train.compress.settings import CompressSettings
+    from bertology.train.pruned import Pruned
 
-    settings = _settings(
-        method, recover, cut_loss, recover_limit, max_loss=max_loss, keep=keep, weights=weights,
-        parts=tuple(parts), seed=seed, batch_tokens=batch_tokens, limit=limit, epochs=epochs,
+    pruning = Prune(
+        method=method, max_loss=max_loss, keep=keep, weights=weights, parts=tuple(parts),
+        epochs=epochs, recover=recover, cut_loss=cut_loss, recover_limit=recover_limit, limit=limit,
     )  # fmt: skip
-    place = _place(to, force)
-    train, held_out = seen_and_unseen(
-        Asked(task, train_split, None), Asked(validation, split, validation_limit), **reading
-    )
-    source = ModelSource(model) if isinstance(model, str) else model
-    encoder = source.load("classification") if isinstance(source, ModelSource) else source
-    return prune_to(place, encoder, train, held_out, settings, force=force, watch=watch)
-
-
-def _place(to: str | Path, force: bool) -> Path:
     place = Path(to)
     if not force and place.is_dir() and any(place.iterdir()):
         raise StoreError(
             f"{place} is not empty.", hint="Choose another folder, or replace it with --force."
         )
-    return place
-
-
-def _settings(
-    method: str, recover: int, cut_loss: float | None, fewer: int | None, **more: Any
-) -> PruneSettings:
-    """`fewer` examples train what is left, or, with `movement`, train while weights go."""
-    from bertology.train.prune_settings import PruneSettings
-
-    moving = method == "movement"
-    recovery = _recovery(recover, cut_loss, None if moving else fewer)
-    return PruneSettings(
-        method=method, recovery=recovery, learn_limit=fewer if moving else None, **more
+    train, held_out = seen_and_unseen(
+        Asked(task, train_split, None), Asked(validation, split, validation_limit), **reading
     )
-
-
-def _recovery(epochs: int, cut_loss: float | None, limit: int | None) -> Recovery | None:
-    from bertology.train.recovery import Recovery
-
-    if epochs < 0:
-        raise ParameterError("recover", "prune", "be at least 0", epochs)
-    if epochs:
-        return Recovery(epochs, cut_loss, limit)
-    for name, value in (("cut_loss", cut_loss), ("recover_limit", limit)):
-        if value is not None:
-            must = "be left out without a training after the cut (recover, --recover)"
-            raise ParameterError(name, "prune", must, value)
-    return None
+    source = ModelSource(model) if isinstance(model, str) else model
+    encoder = source.load("classification") if isinstance(source, ModelSource) else source
+    job = CompressJob(
+        encoder, train, held_out, (pruning,), CompressSettings(seed=seed), batch_tokens=batch_tokens
+    )
+    made = compress_to(place, job, force=force, watch=watch)
+    return Pruned(made.folder, made.record)

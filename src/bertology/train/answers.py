@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,6 +81,24 @@ def encode_for(encoder: Encoder, corpus: Corpus) -> Encoded:
 def match_of(encoder: Encoder, task: Task) -> LabelMatch:
     """Which output of the model stands for which label; refused where that is not clear."""
     return encoder.match_labels(task.labels, ordered=task.ordered)
+
+
+def in_order(encoder: Encoder, corpus: Corpus) -> Corpus:
+    """The same examples with labels numbered as the model's outputs are."""
+    task = task_of(corpus)
+    order = match_of(encoder, task).order
+    if task.kind == "regression" or list(order) == sorted(order):
+        return corpus
+    labels = [""] * len(order)
+    for label, output in enumerate(order):
+        labels[output] = task.labels[label]
+    return replace(
+        corpus,
+        examples=[replace(e, label=order[int(e.get("label"))]) for e in corpus],
+        task=replace(task, labels=tuple(labels)),
+        origin={},
+        drawn_from=None,
+    )
 
 
 def answer(

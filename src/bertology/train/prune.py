@@ -42,8 +42,6 @@ from bertology.model.weight_masks import WeightMask
 from bertology.plain_files import read_json
 from bertology.train.answers import match_of
 from bertology.train.encoded import task_of
-from bertology.train.history import History
-from bertology.train.memory import Memory
 from bertology.train.part_ranking import GivenAnswers, without
 from bertology.train.prune_judge import Judge, Tell
 from bertology.train.prune_settings import PARTS, PruneSettings
@@ -57,7 +55,6 @@ _ROUNDS = 2  # of heads, each ranked anew: the first cuts most of what can go
 _SHARE = 0.1  # of all heads, at a time, by importance
 Units = Sequence[Any]  # layers, or (layer, head) pairs
 Change = tuple[str, Units]  # a kind of parts, and which
-_UNFINISHED = "-unfinished"
 
 
 @dataclass(frozen=True)
@@ -68,8 +65,16 @@ class Cut:
     heads: tuple[tuple[int, int], ...] = ()  # of layers that are left
     mlps: tuple[int, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.layers or self.heads or self.mlps)
+    @property
+    def text(self) -> str:
+        """`2 layers (3, 7), 14 heads and 1 MLP (0)`"""
+        told = []
+        for units, name in ((self.layers, "layer"), (self.heads, "head"), (self.mlps, "MLP")):
+            if units:
+                plural = "" if len(units) == 1 else "s"
+                which = "" if name == "head" else f" ({', '.join(str(i) for i in units)})"
+                told.append(f"{len(units)} {name}{plural}{which}")
+        return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,6 @@ class Shrunk:
     tried: int  # models that were scored on the selection data
     allowed: float | None  # points that might be lost there; None where all were
     mask: WeightMask | None = None  # of single weights, where these went
-    history: History | None = None  # of a training in which they went
 
 
 def shrink(
@@ -101,16 +105,17 @@ def shrink(
     selection: Corpus,
     settings: PruneSettings,
     *,
-    begun: Sequence[Step] = (),
-    keep: Callable[[Sequence[Step]], None] = lambda steps: None,
+    progress: Progress | None = None,
     tell: Tell = lambda text: None,
+    batch_tokens: int = 4096,
 ) -> Shrunk:
     """Cut what costs no more than is allowed on the selection data.
 
-    `begun` are the cuts of a search that was stopped; `keep` is told all of them after each.
+    `progress` keeps the cuts, so that a search that was stopped goes on.
     """
     _check(encoder, settings)
-    search = _Search(Judge(encoder, selection, settings, tell), ranking, keep)
+    judge, kept = Judge(encoder, selection, settings, tell, batch_tokens), progress or Progress()
+    search, begun = _Search(judge, ranking, kept.keep), kept.found(tell)
     search.go_on(begun)
     if settings.method == "importance":
         while search.cut_least_important():
@@ -120,11 +125,23 @@ def shrink(
         for part in PARTS[done:]:  # in this order, whatever order they are named in
             if part in settings.may_go and _can_lose(encoder, part):
                 search.run(part)
-    if not search.steps:
-        raise search.judge.nothing_fits()
     cut = cut_of(search.steps, encoder.shape.layers)
-    judge = search.judge
-    return Shrunk(search.current, cut, judge.intact.score, search.score, judge.tried, judge.allowed)
+    return shrunk(search.current, search.steps, judge, cut=cut)
+
+
+def shrunk(
+    encoder: Encoder,
+    steps: Sequence[Step],
+    judge: Judge,
+    *,
+    cut: Cut | None = None,
+    mask: WeightMask | None = None,
+) -> Shrunk:
+    """The model after a search; an error where nothing could go."""
+    if not steps:
+        raise judge.nothing_fits()
+    intact, score = judge.intact.score, steps[-1].score
+    return Shrunk(encoder, cut or Cut(), intact, score, judge.tried, judge.allowed, mask)
 
 
 def cut_of(steps: Sequence[Step], layers: int) -> Cut:
@@ -145,12 +162,6 @@ def cut_of(steps: Sequence[Step], layers: int) -> Cut:
         "layers": gone["layers"],
     }
     return Cut(**{part: tuple(sorted(units)) for part, units in kept.items()})
-
-
-def resumed(begun: Sequence[Step]) -> str:
-    """That a search goes on, in words."""
-    made = "1 cut was" if len(begun) == 1 else f"{len(begun)} cuts were"
-    return f"{made} made before the stop"
 
 
 def replay(encoder: Encoder, steps: Sequence[Step]) -> Encoder:
@@ -188,12 +199,11 @@ class _Search:
     ranking: Corpus
     keep: Callable[[Sequence[Step]], None]
     current: Encoder = field(init=False)
-    score: float = field(init=False)
     steps: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._given, self._settings = self.judge.given, self.judge.settings
-        self.current, self.score = self._given, self.judge.intact.score
+        self.current = self._given
         task = task_of(self.ranking)
         order = match_of(self._given, task).order
         classes = task.kind != "regression"
@@ -202,15 +212,12 @@ class _Search:
 
     @cached_property
     def _answered(self) -> GivenAnswers:
-        most = self._settings.batch_tokens
+        most = self.judge.batch_tokens
         return GivenAnswers(self._given, self.ranking.texts, tokens_per_batch=most)
 
     def go_on(self, begun: Sequence[Step]) -> None:
         """Take up a search that was stopped."""
-        if begun:
-            self.steps, self.score = list(begun), begun[-1].score
-            self.current = replay(self._given, begun)
-            self.judge.tell(resumed(begun))
+        self.steps, self.current = list(begun), replay(self._given, begun)
 
     def cut_least_important(self) -> bool:
         """Cut a tenth of all heads and one MLP, or only one of these where both cost too much."""
@@ -219,7 +226,7 @@ class _Search:
             encoder,
             self.ranking.texts,
             self._targets,
-            tokens_per_batch=self._settings.batch_tokens,
+            tokens_per_batch=self.judge.batch_tokens,
         )
         heads = max(1, round(_SHARE * there.heads.size))
         less = there.without_least(found, heads=heads, mlps=1)
@@ -261,7 +268,7 @@ class _Search:
             encoder,
             self.ranking.texts,
             self._targets,
-            tokens_per_batch=self._settings.batch_tokens,
+            tokens_per_batch=self.judge.batch_tokens,
         ).heads
         there = [(i, h) for i in range(len(found)) for h in encoder.numbering.kept(stack, i)]
         order = sorted(there, key=lambda place: found[place])
@@ -296,7 +303,7 @@ class _Search:
 
     def _take(self, smaller: Encoder, steps: Sequence[Step]) -> None:
         self.steps += steps
-        self.current, self.score = smaller, steps[-1].score
+        self.current = smaller
         self.keep(self.steps)
 
     def _named(self, part: str, units: Units) -> str:
@@ -321,80 +328,36 @@ def _without(encoder: Encoder, part: str, units: Units) -> Encoder:
 
 @dataclass(frozen=True)
 class Progress:
-    """A file beside the model's folder, for one search, which is known by its `identity`."""
+    """A file that keeps the cuts of a search, for one that was stopped; without it, nothing is."""
 
-    path: Path
-    identity: str
+    path: Path | None = None
 
-    def found(self) -> list[Step]:
-        """The cuts of the search that was stopped; none where it was another one."""
-        if not self.path.is_file():
+    def found(self, tell: Tell = lambda text: None) -> list[Step]:
+        """The cuts of the search that was stopped; what cannot be read is done again."""
+        if self.path is None or not self.path.is_file():
             return []
         try:
-            kept = read_json(self.path, error=StoreError)
-            if kept["identity"] != self.identity:
-                return []
-            return [_step(each) for each in kept["steps"]]
+            steps = [_step(each) for each in read_json(self.path, error=StoreError)]
         except (StoreError, KeyError, TypeError, ValueError):
-            return []  # what cannot be read is done again
+            return []
+        made = "1 cut was" if len(steps) == 1 else f"{len(steps)} cuts were"
+        tell(f"{made} made before the stop")
+        return steps
 
     def keep(self, steps: Sequence[Step]) -> None:
         """Keep all cuts so far; the file is whole at any time."""
+        if self.path is None:
+            return
         draft = self.path.with_name(f".{self.path.name}.draft")
-        asked = {"identity": self.identity, "steps": [asdict(step) for step in steps]}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps(asked) + "\n", encoding="utf-8")
+            draft.write_text(json.dumps([asdict(step) for step in steps]) + "\n", encoding="utf-8")
             os.replace(draft, self.path)
         except OSError as error:
             raise StoreError(
                 f"The cuts so far cannot be written to {self.path}: {error.strerror or error}.",
                 hint="Choose a folder you may write to, on a disk with space.",
             ) from error
-
-    def forget(self) -> None:
-        """Delete the file; it is no longer needed."""
-        self.path.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """All that is kept beside the folder of a model until it is made: cuts, and trainings."""
-
-    place: Path
-    identity: str
-
-    @property
-    def steps(self) -> Progress:
-        """The cuts."""
-        return Progress(self.place.with_name(f"{self._name}.json"), self.identity)
-
-    @property
-    def _name(self) -> str:
-        return f"{self.place.name}{_UNFINISHED}"
-
-    def memory(self, name: str = "") -> Memory:
-        """Of one training; they have names where there are several."""
-        return Memory(self.place.with_name(f"{self._name}{name and '-'}{name}"), self.identity)
-
-    def _memories(self) -> list[Memory]:
-        """Those that are there, also of other runs."""
-        hidden = self.place.parent.glob(f".{self._name}*.old")  # killed while it was replaced
-        names = {path.name[1:].removesuffix(".old") for path in hidden}
-        names |= {path.name for path in self.place.parent.glob(f"{self._name}*") if path.is_dir()}
-        return [Memory(self.place.with_name(name), self.identity) for name in sorted(names)]
-
-    def forget_others(self) -> None:
-        """Delete trainings of other runs, with other settings, data or models."""
-        for memory in self._memories():
-            if not memory.begun:
-                memory.forget()
-
-    def forget(self) -> None:
-        """Delete all of it; it is no longer needed."""
-        self.steps.forget()
-        for memory in self._memories():
-            memory.forget()
 
 
 def _step(kept: Any) -> Step:

@@ -40,6 +40,7 @@ class Judge:
     selection: Corpus
     settings: PruneSettings
     tell: Tell = lambda text: None
+    batch_tokens: int = 4096
     intact: Answers = field(init=False)
     allowed: float | None = field(init=False)  # points; None where all are
     tried: int = 0  # models that were scored
@@ -57,7 +58,7 @@ class Judge:
                 hint=f"Fine-tune it first: bertology finetune {name} {self.selection.name}",
             )
         constant = baseline(self.selection, self.selection)[metric]
-        self.allowed = self.settings.cut_loss(self.intact.score, constant)
+        self.allowed = self.settings.allowed(self.intact.score, constant)
 
     def allows(self, smaller: Encoder, what: str) -> float | None:
         """The score of a model without `what`, or None where it lost too much."""
@@ -73,7 +74,7 @@ class Judge:
         return found.score if fits else None
 
     def _answers(self, encoder: Encoder) -> Answers:
-        return answer(encoder, self._encoded, self._task, batch_tokens=self.settings.batch_tokens)
+        return answer(encoder, self._encoded, self._task, batch_tokens=self.batch_tokens)
 
     def nothing_fits(self) -> JobError:
         """What is raised where no smaller model is allowed."""
@@ -97,7 +98,7 @@ def _standard_error(before: Answers, after: Answers) -> float:
 
 @dataclass(frozen=True)
 class PruneData:
-    """Training examples for two uses; no text of the held-out data is among them."""
+    """Training examples for two uses."""
 
     ranking: Corpus | None  # of parts; single weights are ranked without any
     selection: Corpus
@@ -107,24 +108,22 @@ class PruneData:
 
 def split_training(
     train: Corpus,
-    held_out: Corpus,
     *,
     seed: int,
     limit: int | None = None,
     learned: frozenset[Texts] = frozenset(),
     method: str = "measured",
 ) -> PruneData:
-    """Split what is not held out; examples that the model did not learn from come first.
+    """Split what may be learnt from; examples that the model did not learn from come first.
 
     A model answers what it learned from better than anything else, so the loss on such examples
     is not that on others. A training after the cut may learn from all, since nothing is chosen by
     what it gives. Movement pruning trains models that are then chosen from: those that select are
     at most a fifth of the data there, and no training learns from them.
     """
-    unseen = {e.texts for e in held_out}
-    kept = [e for e in train if e.texts not in unseen]
+    kept = list(train)
     fresh = [e for e in kept if e.texts not in learned] if learned else []
-    usable = fresh if len(fresh) >= 2 * _FEWEST * _RANKING else list(kept)
+    usable = fresh if len(fresh) >= 2 * _FEWEST * _RANKING else kept.copy()
     if len(usable) < 2 * _FEWEST:
         raise DataError(
             f"{len(usable)} training examples of {train.name!r} are not in the held-out data; "

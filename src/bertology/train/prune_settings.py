@@ -1,74 +1,112 @@
-"""How a model is pruned, and how much that may cost."""
+"""How a model is pruned, and how much that may cost: declared once, for the commands and Python."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from bertology.errors import ParameterError
-from bertology.train.recovery import Recovery
+from bertology.parameters import check_parameters, parameter
 
 PARTS = ("layers", "mlps", "heads")  # in the order of what they save
 CUTTING = {"measured": PARTS, "importance": ("mlps", "heads")}  # method: what it can cut out
 THINNING = ("magnitude", "movement")  # methods that put zeros in the place of single weights
-METHODS = (*CUTTING, *THINNING)
 _MAX_LOSS = 1.0  # points, where nothing else is asked for
-MOVEMENT_EPOCHS = 6  # as in the paper
+_MOVEMENT_EPOCHS = 6  # as in the paper
 _BEFORE_TRAINING = 5  # times as much may be lost before a training wins some of it back
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PruneSettings:
-    """How a model is pruned: by which method, how far, and on which examples."""
+    """By which method, how far, and on how many examples."""
 
-    max_loss: float | None = None  # points (hundredths) of the task's main metric, in the end
-    keep: float | None = None  # or: the share of the score that is kept
-    weights: float | None = None  # or, where single weights go: the share of them that stays
-    method: str = "measured"
-    parts: tuple[str, ...] = ()  # what may be cut; all that the method can cut if not said
-    seed: int = 0  # which training examples rank, and which select
-    batch_tokens: int = 4096
-    limit: int | None = None  # training examples that rank and select; None for all
-    recovery: Recovery | None = None  # a training after the cut
-    epochs: int | None = None  # of movement pruning
-    learn_limit: int | None = None  # examples that movement pruning learns from; None for all
+    method: str = parameter(
+        "measured",
+        "measured: layers, MLPs and heads are cut, by what happens without each. importance: heads "
+        "and MLPs, by gradients. magnitude: the smallest weights become zero. movement: weights "
+        "that a training moves towards zero.",
+        choices=(*CUTTING, *THINNING),
+    )
+    max_loss: float | None = parameter(
+        None,
+        "How many points of the task's main score may be lost: 1 is 0.01. If neither this nor "
+        "--keep nor --weights is given: 1.",
+        minimum=0.0,
+    )
+    keep: float | None = parameter(
+        None, "In place of --max-loss: the share of the score that must be kept, such as 0.9."
+    )
+    weights: float | None = parameter(
+        None, "In place of --max-loss, for magnitude and movement: the share of weights that stays."
+    )
+    parts: tuple[str, ...] = parameter(
+        (),
+        "What may be cut: layers,mlps,heads or some of them; all that the method can cut if not "
+        "given. With layers alone, plain transformers loads the model.",
+    )
+    epochs: int | None = parameter(
+        None,
+        f"For movement: how many epochs each training has; {_MOVEMENT_EPOCHS} if not given.",
+        minimum=1,
+    )
+    recover: int = parameter(
+        0, "Train what is left for so many epochs, on all of the training data.", minimum=0
+    )
+    cut_loss: float | None = parameter(
+        None,
+        "With --recover: how many points may be lost before the training. If not given: 5 times "
+        "as many as in the end.",
+        minimum=0.0,
+    )
+    recover_limit: int | None = parameter(
+        None,
+        "With --recover, and for movement: train on so many examples, drawn at random; all if not "
+        "given.",
+        minimum=1,
+    )
+    limit: int | None = parameter(
+        2000, "Rank and select on so many training examples, drawn at random.", minimum=40
+    )
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ParameterError("method", "prune", f"be one of {', '.join(METHODS)}", self.method)
+        check_parameters(self, of="prune")
         self._check_limits()
         self._check_parts()
         moves = self.method == "movement"
-        if self.epochs is not None and (not moves or self.epochs < 1):
-            must = "be at least 1" if moves else "be left out unless the method is movement"
-            raise ParameterError("epochs", "prune", must, self.epochs)
-        if moves and self.recovery is not None:
-            must = "be left out with the method movement, which trains while it prunes (epochs)"
-            raise ParameterError("recover", "prune", must, self.recovery.epochs)
+        if not moves:
+            self._left_out("epochs", "unless the method is movement")
+        elif self.recover:
+            self._left_out("recover", "with the method movement, which trains while it prunes")
+        if not self.recover:
+            for name in ("cut_loss", *(() if moves else ("recover_limit",))):
+                self._left_out(name, "without a training after the cut (recover, --recover)")
+
+    def _left_out(self, name: str, why: str) -> None:
+        """Refuse a value that is given where it means nothing."""
+        value = getattr(self, name)
+        if value != type(self).__dataclass_fields__[name].default:
+            raise ParameterError(name, "prune", f"be left out {why}", value)
 
     def _check_limits(self) -> None:
-        said = {n: getattr(self, n) for n in ("max_loss", "keep", "weights")}
+        said: dict[str, Any] = {n: getattr(self, n) for n in ("max_loss", "keep", "weights")}
         said = {name: value for name, value in said.items() if value is not None}
         if len(said) > 1:
             first, second = list(said)[:2]
-            must = f"be left out where {first} is given: one of them says how far it goes"
-            raise ParameterError(second, "prune", must, said[second])
-        for name in ("keep", "weights"):
-            if name in said and not 0 < said[name] < 1:
+            self._left_out(second, f"where {first} is given: one of them says how far it goes")
+        for name in {"keep", "weights"} & {*said}:
+            if not 0 < said[name] < 1:
                 raise ParameterError(name, "prune", "be above 0 and below 1", said[name])
-        if "max_loss" in said and not 0 <= said["max_loss"] < 100:
-            raise ParameterError("max_loss", "prune", "be from 0 to below 100", said["max_loss"])
-        if "weights" in said and self.method not in THINNING:
-            must = f"be left out unless the method is {' or '.join(THINNING)}"
-            raise ParameterError("weights", "prune", must, said["weights"])
+        for name in ("max_loss", "cut_loss"):
+            if not 0 <= (getattr(self, name) or 0) < 100:
+                raise ParameterError(name, "prune", "be from 0 to below 100", getattr(self, name))
+        if self.method not in THINNING:
+            self._left_out("weights", f"unless the method is {' or '.join(THINNING)}")
 
     def _check_parts(self) -> None:
-        if not self.parts:
-            return
         if self.method in THINNING:
-            must = f"be left out with the method {self.method}, which removes single weights"
-            raise ParameterError("parts", "prune", must, self.parts)
-        can = CUTTING[self.method]
-        if not {*self.parts} <= {*can}:
+            why = f"with the method {self.method}, which removes single weights"
+            self._left_out("parts", why)
+        elif not {*self.parts} <= {*(can := CUTTING[self.method])}:
             must = f"be among {', '.join(can)} with the method {self.method}"
             raise ParameterError("parts", "prune", must, self.parts)
 
@@ -80,8 +118,8 @@ class PruneSettings:
 
     @property
     def trained(self) -> int:
-        """Epochs of movement pruning."""
-        return MOVEMENT_EPOCHS if self.epochs is None else self.epochs
+        """Epochs of the training that gave the model: in which weights went, or after the cut."""
+        return (self.epochs or _MOVEMENT_EPOCHS) if self.method == "movement" else self.recover
 
     def final_loss(self, score: float) -> float | None:
         """How many points of this score may be lost in the end; None where that does not count."""
@@ -91,7 +129,7 @@ class PruneSettings:
             return 100 * (1 - self.keep) * max(score, 0.0)
         return _MAX_LOSS if self.max_loss is None else self.max_loss
 
-    def cut_loss(self, score: float, constant: float) -> float | None:
+    def allowed(self, score: float, constant: float) -> float | None:
         """How many points may be lost before any training that follows.
 
         Where a share of the score is kept, at most half of what the model is better than a constant
@@ -99,11 +137,11 @@ class PruneSettings:
         90 % of the score.
         """
         final = self.final_loss(score)
-        if self.recovery is not None and self.recovery.cut_loss is not None:
-            return self.recovery.cut_loss
+        if self.recover and self.cut_loss is not None:
+            return self.cut_loss
         if final is None:
             return None
-        if self.recovery is not None:
+        if self.recover:
             final *= _BEFORE_TRAINING
         if self.keep is None:
             return final

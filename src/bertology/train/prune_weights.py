@@ -13,9 +13,6 @@ With `weights`, the share that stays is given and nothing is searched for.
 
 from __future__ import annotations
 
-import copy
-from typing import NamedTuple
-
 import torch
 
 from bertology.data.corpus import Corpus
@@ -27,145 +24,74 @@ from bertology.model.weight_masks import (
     weights_removed,
 )
 from bertology.model.weight_ranks import without_smallest
-from bertology.train.finetune import FinetuneSettings
-from bertology.train.history import History, OnStep
+from bertology.train.compress.work import Work
 from bertology.train.movement import Movement
-from bertology.train.prune import Cut, Shrunk, Step, Unfinished, resumed
-from bertology.train.prune_judge import Judge, PruneData, Tell
-from bertology.train.prune_settings import PruneSettings
-from bertology.train.recovery import recover
-from bertology.train.starts import default_rate, find_start
+from bertology.train.prune import Progress, Shrunk, Step, shrunk
+from bertology.train.prune_judge import Judge
 
 _SHARE = 0.1  # of the weights that are left, at a time
 SHARES = (0.6, 0.4, 0.2, 0.1, 0.05)  # of weights that stay, tried in this order
 
 
-def shrink_by_magnitude(
-    encoder: Encoder,
-    selection: Corpus,
-    settings: PruneSettings,
-    *,
-    unfinished: Unfinished,
-    tell: Tell = lambda text: None,
-) -> Shrunk:
-    """The given model with zeros in the place of its smallest weights."""
-    judge = Judge(encoder, selection, settings, tell)
-    mask = WeightMask.full(encoder.model)
-    steps = unfinished.steps.found()
+def shrink_by_magnitude(judge: Judge, progress: Progress) -> Shrunk:
+    """The judge's model itself, with zeros in the place of its smallest weights."""
+    model, asked = judge.given.model, judge.settings.weights
+    mask, steps = WeightMask.full(model), progress.found(judge.tell)
     for _ in steps:
-        mask = without_smallest(encoder.model, mask, share=_SHARE)
-    if steps:
-        tell(resumed(steps))
+        mask = without_smallest(model, mask, share=_SHARE)
     while mask.kept:
-        share = _SHARE if settings.weights is None else 1 - settings.weights
-        less = without_smallest(encoder.model, mask, share=share)
-        with weights_removed(encoder.model, less):
-            score = judge.allows(encoder, weights_text(less))
+        less = without_smallest(model, mask, share=_SHARE if asked is None else 1 - asked)
+        with weights_removed(model, less):
+            score = judge.allows(judge.given, weights_text(less.share))
         if score is None:
             break
         mask, steps = less, [*steps, Step("weights", (less.kept,), score)]
-        if settings.weights is not None:
+        if asked is not None:
             break
-        unfinished.steps.keep(steps)
-    if not steps:
-        raise judge.nothing_fits()
-    smaller = _copy(encoder)
+        progress.keep(steps)
+    found = shrunk(judge.given, steps, judge, mask=mask)
     with torch.no_grad():
-        for name, weight in mask.check(smaller.model).items():
+        for name, weight in mask.check(model).items():
             weight.masked_fill_(gone_on(mask, name, weight.device), 0.0)
-    intact, score = judge.intact.score, steps[-1].score
-    return Shrunk(smaller, Cut(), intact, score, judge.tried, judge.allowed, mask)
+    return found
 
 
-def shrink_by_movement(
-    encoder: Encoder,
-    data: PruneData,
-    settings: PruneSettings,
-    *,
-    unfinished: Unfinished,
-    tell: Tell = lambda text: None,
-    progress: OnStep = lambda step: None,
-) -> Shrunk:
-    """The given model, trained further while its weights go."""
-    judge = Judge(encoder, data.selection, settings, tell)
-    shares = SHARES if settings.weights is None else (settings.weights,)
-    for share in shares:
-        unfinished.memory(_named(share)).found()  # refused here, if it is of another run
-    steps = unfinished.steps.found()
-    best: _Moved | None = None
-    if steps:
-        tell(resumed(steps))
+def shrink_by_movement(work: Work, training: Corpus, judge: Judge, progress: Progress) -> Shrunk:
+    """The judge's model, trained further while its weights go."""
+    asked, epochs = judge.settings.weights, judge.settings.trained
+    shares = SHARES if asked is None else (asked,)
+    steps = progress.found(judge.tell)
+    best: tuple[Encoder, WeightMask] | None = None
     for number, share in enumerate(shares):
         if number < len(steps) - 1:
+            work.trained(epochs)  # before the stop; the next share was good enough, too
             continue
-        made = _moved(encoder, data, share, settings, unfinished, tell, progress)
-        if number == len(steps) - 1:  # it was judged before the stop
-            best = made
-            continue
-        score = judge.allows(made.encoder, weights_text(made.mask))
-        if score is None:
-            break
-        best, steps = made, [*steps, Step("weights", (made.mask.kept,), score)]
-        unfinished.steps.keep(steps)
-        if number:
-            unfinished.memory(_named(shares[number - 1])).forget()
+        judge.tell(f"training until {100 * share:g} % of the weights stay")
+        smaller = work.copy()
+        movement = Movement(prunable_in_layers(smaller), share)
+        work.train_on(smaller, name=f"{share:g}", epochs=epochs, on=training, movement=movement)
+        mask = movement.chosen
+        if number >= len(steps):  # else it was judged before the stop
+            score = judge.allows(smaller, weights_text(mask.share))
+            if score is None:
+                break
+            steps = [*steps, Step("weights", (mask.kept,), score)]
+            progress.keep(steps)
+            if number:
+                _forget(work, shares[number - 1])
+        best = smaller, mask
     if best is None:
+        _forget(work, shares[0])  # with another limit it is another run
         raise judge.nothing_fits()
-    intact, score = judge.intact.score, steps[-1].score
-    return Shrunk(
-        best.encoder, Cut(), intact, score, judge.tried, judge.allowed, best.mask, best.history
-    )
+    return shrunk(best[0], steps, judge, mask=best[1])
 
 
-class _Moved(NamedTuple):
-    encoder: Encoder
-    mask: WeightMask
-    history: History
+def _forget(work: Work, share: float) -> None:
+    if memory := work.memory(f"{share:g}"):
+        memory.forget()
 
 
-def _moved(
-    encoder: Encoder,
-    data: PruneData,
-    share: float,
-    settings: PruneSettings,
-    unfinished: Unfinished,
-    tell: Tell,
-    progress: OnStep,
-) -> _Moved:
-    """One training; finished epochs are not done again."""
-    memory = unfinished.memory(_named(share))
-    training = data.training.take(settings.learn_limit, seed=settings.seed)
-    rate = default_rate(find_start("pretrained"), encoder.shape.hidden)
-    recipe = FinetuneSettings(epochs=settings.trained, learning_rate=rate, seed=settings.seed)
-    done = memory.found() or 0
-    if done < recipe.epochs:
-        after = f", after epoch {done} of {recipe.epochs}" if done else ""
-        left = f"{100 * share:g} % of the weights"
-        tell(f"training on {len(training):,} examples until {left} stay{after}")
-    smaller = _copy(encoder)
-    movement = Movement(prunable_in_layers(smaller), share)
-    history = recover(
-        smaller,
-        training,
-        data.selection,
-        recipe,
-        memory=memory,
-        progress=progress,
-        movement=movement,
-    )
-    return _Moved(smaller, movement.chosen, history)
-
-
-def _named(share: float) -> str:
-    return f"{share:g}"
-
-
-def _copy(encoder: Encoder) -> Encoder:
-    model = copy.deepcopy(encoder.model)
-    return Encoder(model, encoder.tokenizer, head=encoder.head, name=encoder.name)
-
-
-def weights_text(mask: WeightMask) -> str:
+def weights_text(left: float) -> str:
     """`41 % of the weights`: those that are gone, of the matrices that may lose some."""
-    gone = 100 * (1 - mask.share)
+    gone = 100 * (1 - left)
     return f"{gone:.{0 if gone < 98 else 2}f} % of the weights"

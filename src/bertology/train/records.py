@@ -54,7 +54,7 @@ class TrainingRecord(TypedDict, total=False):
     """The record of a model; which keys it has depends on how the model was made."""
 
     schema: int
-    method: str  # "finetune", "pretrain", "prune", "compress" or "export"
+    method: str  # "finetune", "pretrain", "compress" or "export"; earlier releases had "prune"
     scores: dict[str, float]  # checkpoints from the middle of pre-training have null here
     versions: dict[str, str]
     created: str  # date and time
@@ -77,12 +77,8 @@ class TrainingRecord(TypedDict, total=False):
     baseline: dict[str, float]  # the scores of always giving the same answer
     lesson: dict[str, object]  # the fields of FinetunePlan
 
-    # Pruning.
-    pruned_from: BaseModelRecord
-    pruning: dict[str, Any]  # settings, what was cut, scores and speeds before and after
+    # Compression, of which pruning is one.
     command: str  # which makes the model again
-
-    # Compression.
     compressed_from: BaseModelRecord
     compression: dict[str, Any]  # the steps, and all numbers before and after
 

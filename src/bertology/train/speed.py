@@ -45,21 +45,12 @@ def measure_speeds(
 ) -> list[Speed]:
     """The speed of each model on the same texts: the median of a few rounds, after one unmeasured.
 
-    The models take turns at every batch, so that a machine that slows down slows all of them.
     Reading and cutting texts into tokens is not counted.
     """
     batches = list(encoded.in_order_of_length(batch_tokens))
     batches = batches[:: -(-len(batches) // _BATCHES)]
-    spent: list[list[float]] = [[] for _ in encoders]
-    for number in range(max(_ROUNDS, _TIMES // len(batches)) + 1):
-        sums = [0.0 for _ in encoders]
-        for chosen in batches:
-            for at, encoder in enumerate(encoders):
-                inputs, _ = encoded.batch(chosen, encoder.device)
-                sums[at] += _seconds(encoder, inputs)
-        if number:  # the first round warms up
-            for own, seconds in zip(spent, sums, strict=True):
-                own.append(seconds)
+    rounds = max(_ROUNDS, _TIMES // len(batches))
+    spent = _spent([(encoder, encoded) for encoder in encoders], batches, rounds)
     lengths = encoded.lengths
     examples = sum(len(chosen) for chosen in batches)
     tokens = sum(lengths[i] for chosen in batches for i in chosen)
@@ -72,19 +63,6 @@ def measure_speeds(
         )
         for own, encoder in zip(spent, encoders, strict=True)
     ]
-
-
-def measure_latencies(encoders: Sequence[Encoder], encoded: Encoded) -> list[float]:
-    """Milliseconds for one text alone: the median over some texts, models taking turns."""
-    texts = list(range(0, len(encoded), -(-len(encoded) // _ALONE)))
-    spent: list[list[float]] = [[] for _ in encoders]
-    for number, text in enumerate([texts[0], *texts]):
-        for own, encoder in zip(spent, encoders, strict=True):
-            inputs, _ = encoded.batch([text], encoder.device)
-            seconds = _seconds(encoder, inputs)
-            if number:  # the first text warms up
-                own.append(1e3 * seconds)
-    return [median(own) for own in spent]
 
 
 def measure_batches(
@@ -101,17 +79,23 @@ def measure_batches(
 def timed_rounds(
     models: Sequence[tuple[Encoder, Encoded]], *, size: int, rounds: int
 ) -> tuple[int, list[list[float]]]:
-    """How many texts a round has, and the seconds of each model for each round after a first one.
-
-    Models take turns at every batch, so that a machine that slows down slows all of them; and the
-    first of a batch is the last of the next, since who comes first may be slower.
-    """
+    """How many texts a round has, and the seconds of each model for each round."""
     first = models[0][1]
     order = sorted(range(len(first)), key=lambda i: -first.lengths[i])
     batches = [order[i : i + size] for i in range(0, len(order), size)]
     most = _ALONE if size == 1 else max(2, _TIMED // size)
     batches = batches[:: -(-len(batches) // most)]
-    texts = sum(len(chosen) for chosen in batches)
+    return sum(len(chosen) for chosen in batches), _spent(models, batches, rounds)
+
+
+def _spent(
+    models: Sequence[tuple[Encoder, Encoded]], batches: Sequence[Sequence[int]], rounds: int
+) -> list[list[float]]:
+    """The seconds of each model for each round after a first one, which warms up.
+
+    Models take turns at every batch, so that a machine that slows down slows all of them; and the
+    first of a batch is the last of the next, since who comes first may be slower.
+    """
     spent: list[list[float]] = [[] for _ in models]
     for number in range(rounds + 1):
         sums = [0.0 for _ in models]
@@ -119,10 +103,10 @@ def timed_rounds(
             for at, (encoder, encoded) in list(enumerate(models))[:: -1 if turn % 2 else 1]:
                 inputs, _ = encoded.batch(chosen, encoder.device)
                 sums[at] += _seconds(encoder, inputs)
-        if number:  # the first round warms up
+        if number:
             for own, seconds in zip(spent, sums, strict=True):
                 own.append(seconds)
-    return texts, spent
+    return spent
 
 
 def _seconds(encoder: Encoder, inputs: dict[str, Tensor]) -> float:

@@ -25,11 +25,13 @@ def option_text(thing: DataclassInstance, name: str, *, hidden: Collection[str] 
     """
     values = {f.name: getattr(thing, f.name) for f in fields(thing)}
     values |= dict.fromkeys(hidden, "…")
-    options = ",".join(f"{n}={_plain(v)}" for n, v in values.items() if v is not None)
+    options = ",".join(f"{n}={_plain(v)}" for n, v in values.items() if v not in (None, ()))
     return f"{name}:{options}" if options else name
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -61,6 +63,8 @@ def _allowed(text: str, option: str, known: Mapping[str, Any], given: Collection
 
 
 def _value(text: str, option: str, annotation: object, value: str) -> object:
+    if annotation == "tuple[str, ...]":
+        return apart(value)
     wanted = _KINDS[str(annotation).removesuffix(" | None")]
     try:
         return wanted(value)

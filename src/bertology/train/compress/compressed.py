@@ -118,7 +118,7 @@ class Compressed:
         )
 
     def __repr__(self) -> str:
-        return f"Compressed({str(self.folder)!r}, {', '.join(self.methods)})"
+        return f"{type(self).__name__}({str(self.folder)!r}, {', '.join(self.methods)})"
 
     def __str__(self) -> str:
         return f"{self.sentence}\nModel: {self.folder}"

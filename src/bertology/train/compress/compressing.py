@@ -26,7 +26,7 @@ from bertology.model.compressed.bilstm import MODEL_TYPE
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
 from bertology.results.provenance import library_versions
-from bertology.train.answers import encode_for, match_of
+from bertology.train.answers import encode_for, in_order
 from bertology.train.checkpoint import (
     RECORD,
     SCHEMA,
@@ -44,7 +44,6 @@ from bertology.train.distil.teacher import Teacher
 from bertology.train.encoded import task_of
 from bertology.train.fit import check_fit
 from bertology.train.records import TrainingRecord
-from bertology.train.recovery import in_order
 
 _UNFINISHED = "-unfinished"
 _FLIPS = "flips.json"
@@ -62,6 +61,7 @@ class CompressJob:
     settings: CompressSettings = field(default_factory=CompressSettings)
     base: Encoder | None = None  # the model before it was fine-tuned, where it is known
     answers: Teacher | None = None  # the original as a teacher, where several jobs share it
+    batch_tokens: int = 4096  # in one batch where nothing is learnt; decides nothing
 
     def __post_init__(self) -> None:
         if self.original.head != "classification":
@@ -69,17 +69,8 @@ class CompressJob:
                 f"{self.original.name!r} was loaded without a head for a task.",
                 hint='Load it with head="classification".',
             )
-        anew = "Where it was fine-tuned on another task, finetune=True (--finetune) does it anew."
-        try:
-            check_fit(self.original.model, task_of(self.train), self.held_out)
-        except ModelError as error:
-            raise ModelError(error.problem, hint=anew) from error
-        try:
-            encode_for(self.original, self.held_out)  # refused before any work, if at all
-        except CapabilityError as error:
-            raise CapabilityError(
-                error.problem, hint=f"{anew} {error.hint or ''}".strip()
-            ) from error
+        check_fit(self.original.model, task_of(self.train), self.held_out)
+        encode_for(self.original, self.held_out)  # refused before any work, if at all
 
     def identity(self, methods: Sequence[Method]) -> str:
         """A hash of the first methods of the job; names, paths and devices are left out."""
@@ -96,8 +87,8 @@ class CompressJob:
             asked["base"] = self.base.fingerprint
         return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
-    def learning(self) -> Corpus:
-        """Training data without any text that scores; labels numbered as the outputs are."""
+    def unseen(self) -> Corpus:
+        """Training data without any text that scores."""
         unseen = {e.texts for e in self.held_out}
         kept = [e for e in self.train if e.texts not in unseen]
         if len(kept) < _FEWEST:
@@ -109,7 +100,11 @@ class CompressJob:
         part = self.train
         if len(kept) < len(part):
             part = replace(part, examples=kept, origin={}, drawn_from=None)
-        return in_order(part, match_of(self.original, task_of(part)).order)
+        return part
+
+    def learning(self) -> Corpus:
+        """The same with labels numbered as the outputs are."""
+        return in_order(self.original, self.unseen())
 
 
 def compress_to(
@@ -122,13 +117,13 @@ def compress_to(
     """Apply the methods of a job, score the model once on held-out data, and save it to `folder`.
 
     A run that was stopped goes on where it was. A finished model of the same job is found again;
-    one of another job is replaced only by `force`.
+    one of another job, finished or not, is replaced only by `force`.
     """
     place, told = check_folder(folder), watch or CompressWatch()
     identity = job.identity(job.methods)
     unfinished = _Unfinished(place.with_name(place.name + _UNFINISHED), identity)
     if force:
-        unfinished.forget()
+        unfinished.forget_other()
     elif made := _found(place, identity):
         told.tell(f"{place} was made on {made['created'][:10]} (--force makes it again).")
         _tell_missing(job, told)
@@ -171,7 +166,6 @@ def made_smaller(
 def _all_applied(
     job: CompressJob, unfinished: _Unfinished, watch: CompressWatch
 ) -> tuple[Encoder, list[dict[str, Any]]]:
-    unfinished.begin()
     train = job.learning()
     watch.tell(
         f"{len(train):,} training examples; {len(job.held_out):,} held-out ones are scored at the "
@@ -179,7 +173,7 @@ def _all_applied(
     )
     steps: list[dict[str, Any]] = []
     now = job.original
-    with _flags_kept(job.original.model):
+    with unfinished.begun(), _flags_kept(job.original.model):
         for number in range(len(job.methods)):
             now, step = _applied(job, number, now, train, unfinished, watch)
             steps.append(step)
@@ -218,6 +212,7 @@ def _applied(
             encoder=now,
             teacher=job.original,
             train=train,
+            data=job.unseen(),
             settings=job.settings,
             base=job.base,
             answers=job.answers,
@@ -225,6 +220,7 @@ def _applied(
             identity=identity,
             watch=watch,
             number=method.name,
+            batch_tokens=job.batch_tokens,
         )
         work.encoder = work.copy()
         made = method.apply(work)
@@ -241,6 +237,7 @@ def _applied(
                 "trainings": work.trainings,
                 "examples": work.examples,
                 "seconds": time.monotonic() - started,
+                **({"found": work.found} if work.found else {}),
             },
         }
         save_checkpoint(kept, made.model, made.tokenizer, record=record)
@@ -275,8 +272,9 @@ def _saved(
     last = unfinished.model(len(steps) - 1, job.methods[-1])
     sizes, packed = _sizes(job, last)
     numbers, flips = measure(
-        job.original, now, job.held_out, on_disk=sizes, packed=packed, watch=watch
-    )
+        job.original, now, job.held_out, on_disk=sizes, packed=packed, watch=watch,
+        batch_tokens=job.batch_tokens,
+    )  # fmt: skip
     record: TrainingRecord = {
         "schema": SCHEMA,
         "method": "compress",
@@ -388,9 +386,20 @@ class _Unfinished:
     def _mark(self) -> Path:
         return self.folder / "job"
 
-    def begin(self) -> None:
-        """Refuse what another job left; else there is a folder for this one."""
-        if self._mark.is_file() and self._mark.read_text(encoding="utf-8") != self.identity:
+    @property
+    def _others(self) -> bool:
+        """Whether something of another job is in the folder."""
+        mark = self._mark.read_text(encoding="utf-8") if self._mark.is_file() else self.identity
+        return mark != self.identity and self._kept
+
+    @property
+    def _kept(self) -> bool:
+        return any(path.is_file() and path != self._mark for path in self.folder.rglob("*"))
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """The folder is there for this job; refused where another one left something in it."""
+        if self._others:
             raise StoreError(
                 f"{self.folder} holds an unfinished run with other methods, settings, data or "
                 "another original.",
@@ -404,6 +413,17 @@ class _Unfinished:
                 f"Nothing can be kept in {self.folder}: {error.strerror or error}.",
                 hint="Choose a folder you may write to, on a disk with space.",
             ) from error
+        try:
+            yield
+        except BaseException:
+            if not self._kept:  # there is nothing to go on with
+                self.forget()
+            raise
+
+    def forget_other(self) -> None:
+        """Delete what another job left."""
+        if self._others:
+            self.forget()
 
     def model(self, number: int, method: Method) -> Path:
         """Where the model after a method is kept."""

@@ -17,7 +17,6 @@ from bertology.train.compress.work import Work
 from bertology.train.encoded import task_of
 from bertology.train.prune import shrink
 from bertology.train.prune_settings import PruneSettings
-from bertology.train.pruned import cut_text
 
 _ROUNDS = 5  # in which parts go; what is left is ranked anew
 _RANKING = 200  # examples that rank; more make a ranking slower, and hardly better
@@ -78,10 +77,10 @@ class HeadsAndMlps(Method):
             work.encoder,
             choosing[:ranking],
             choosing[ranking:],
-            PruneSettings(keep=self.keep, method="importance", seed=work.seed),
+            PruneSettings(keep=self.keep, method="importance"),
             tell=work.watch.tell,
         )
-        work.say(f"{cut_text(found.cut)} are cut (numbers from 0)")
+        work.say(f"{found.cut.text} are cut (numbers from 0)")
         return work.around(found.encoder.model)
 
     def _to_shares(self, work: Work) -> Encoder:

@@ -44,5 +44,5 @@ class Magnitude(Method):
 def thin_out(work: Work, going: Movement, epochs: int | None) -> Encoder:
     """Train the model of the work while its weights go."""
     work.train_on(work.encoder, epochs=epochs, movement=going)
-    work.say(f"{weights_text(going.chosen)} in the layers' matrices are zero")
+    work.say(f"{weights_text(going.chosen.share)} in the layers' matrices are zero")
     return work.encoder

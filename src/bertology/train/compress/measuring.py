@@ -35,6 +35,7 @@ def measure(
     on_disk: tuple[int, int],
     packed: tuple[int, int] | None = None,
     watch: StageWatch | None = None,
+    batch_tokens: int = 4096,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """All numbers of both models, and the examples whose answer changed.
 
@@ -44,7 +45,7 @@ def measure(
     encoded = [encode_for(one, held_out) for one in both]
     with watch.counted("measuring answers", 2 * len(held_out)) as count:
         before, after = (
-            answer(one, rows, task_of(held_out), progress=count.advance)
+            answer(one, rows, task_of(held_out), batch_tokens=batch_tokens, progress=count.advance)
             for one, rows in zip(both, encoded, strict=True)
         )
     metric = before.metric

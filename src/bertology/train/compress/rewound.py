@@ -68,7 +68,7 @@ class Rewound(Method):
             now = self._begun(work, now)
             held = _Held(mask)
             work.train_on(now, name=f"round-{number}", epochs=self.epochs, held=held)
-        work.say(f"{weights_text(mask)} of all matrices but the embeddings are zero")
+        work.say(f"{weights_text(mask.share)} of all matrices but the embeddings are zero")
         return now
 
     def _begun(self, work: Work, now: Encoder) -> Encoder:

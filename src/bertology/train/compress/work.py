@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,11 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
 from bertology.train.compress.settings import CompressSettings
 from bertology.train.distil.teacher import Teacher
-from bertology.train.finetune import FinetuneSettings
+from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.history import History
 from bertology.train.memory import Memory
 from bertology.train.movement import Movement
 from bertology.train.recorded import gains_by_recording
-from bertology.train.recovery import recover
 from bertology.train.stage_watch import Line, StageWatch
 from bertology.train.starts import default_rate, find_start
 from bertology.train.ways import Way
@@ -53,6 +52,8 @@ class Work:
     """The original model, fine-tuned on the task. No method changes it."""
     train: Corpus
     """What may be learnt from; labels are numbered as the models' outputs are."""
+    data: Corpus | None = None
+    """The same with labels as the data number them, which scores of one label want."""
     settings: CompressSettings = field(default_factory=CompressSettings)
     base: Encoder | None = None
     """The model before it was fine-tuned; None where it is not known."""
@@ -64,6 +65,10 @@ class Work:
     number: str = ""  # of the method among all, for the progress line
     notes: list[str] = field(default_factory=list)
     """What was done, in words, for the card."""
+    found: dict[str, Any] = field(default_factory=dict)
+    """And in numbers, for the record."""
+    batch_tokens: int = 4096
+    """Tokens in one batch where nothing is learnt, which changes no number."""
     answers: Teacher | None = None
     """The original as a teacher, with the answers that are kept of it; made when it is needed."""
     epochs: int = 0  # that were trained in all, stages before included
@@ -143,12 +148,13 @@ class Work:
         if memory is not None and (done := memory.found()):
             self.watch.tell(f"continuing the training after epoch {done} of {many}")
         self.examples = len(corpus)
-        with self.shown(name, many) as line, held(encoder.model):
-            history = recover(
-                encoder,
+        with self.shown(name, many) as line, held(encoder.model), _names_kept(encoder.config):
+            history = finetune(
+                encoder.model,
+                encoder.tokenizer,
                 corpus,
                 self.looked_at,
-                recipe,
+                settings=recipe,
                 memory=memory,
                 progress=line.step,
                 movement=movement,
@@ -206,3 +212,14 @@ class Work:
 
     def _line(self, name: str, epochs: int) -> Line:
         return self.watch.training(" ".join(filter(None, (self.number, name))), epochs)
+
+
+@contextmanager
+def _names_kept(config: Any) -> Iterator[None]:
+    """Outputs keep their names, whatever those of the data are."""
+    kept = {n: getattr(config, n, None) for n in ("id2label", "label2id", "problem_type")}
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(config, name, value)
