@@ -3,16 +3,16 @@
 Eight tasks at 95 % each would give a false verdict on some task in every third claim. So the
 verdicts on the tasks are corrected by Hochberg's method (1988): if all of k tasks are decided at
 their own level, they stay so; else all are judged at 1 - (1 - level) / 2, which must decide all but
-one; else at 1 - (1 - level) / 3, which must decide all but two, and so on. The method asks that
-tasks do not depend on each other, or only positively; they have different examples. An estimate
-has an interval at one level only; at another one it is as wide as Student's interval would be
-(`Estimate.at_level`).
+one; else at 1 - (1 - level) / 3, which must decide all but two, and so on. An open size is not
+decided: else eight effects, each just at the margin, would be called too small on some task in
+every fifth claim. The method asks that tasks do not depend on each other, or only positively; they
+have different examples. An estimate has an interval at one level only; at another one it is as wide
+as Student's interval would be (`Estimate.at_level`).
 
-Over all tasks a claim is *mixed* only where tasks surely differ: two of them have different
-verdicts, and their intervals at these levels do not overlap. Else it has the outcome that at least
-half of the judged tasks have, and is inconclusive where there is none. Where a claim fails, what it
-claims is surely smaller than what matters too; so tasks on which it fails and tasks on which it is
-negligible together make it negligible.
+What holds is there as well, and what is not there is too small as well. So over all tasks a claim
+has the outcome that at least half of the judged tasks have, or go beyond, and is inconclusive where
+there is none. It is *mixed* only where tasks surely differ: what is claimed is surely there on one,
+surely not there or too small on another, and their intervals at these levels do not overlap.
 """
 
 from __future__ import annotations
@@ -27,17 +27,24 @@ from bertology.results.rules import MIXED, NOT_RUN, Outcome
 from bertology.results.verdicts import Verdict
 from bertology.stats import Estimate
 
-_UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
+UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
+_STILL_OPEN = (*UNDECIDED, Outcome.SIZE_OPEN)
+_THERE = (Outcome.HOLDS, Outcome.SIZE_OPEN)  # each goes beyond what follows
+_SMALL = (Outcome.FAILS, Outcome.NEGLIGIBLE)
 
 
-def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts on one claim, one for each task, as they are when all hold together."""
-    with_interval = [at for at, verdict in enumerate(verdicts) if _has_interval(verdict)]
+def corrected(verdicts: Sequence[Verdict], error: float = 1.0) -> list[Verdict]:
+    """The verdicts on one claim, one for each task, as they are when all hold together.
+
+    `error`: the chance of a false verdict that the claim may have at most, if it is less than that
+    of its estimates.
+    """
+    with_interval = [at for at, verdict in enumerate(verdicts) if has_interval(verdict)]
     found = list(verdicts)
     for strictness in range(1, len(with_interval) + 1):
         for at in with_interval:
-            found[at] = _at_level(verdicts[at], strictness)
-        still_open = sum(found[at].outcome in _UNDECIDED for at in with_interval)
+            found[at] = _at_level(verdicts[at], error, strictness)
+        still_open = sum(found[at].outcome in _STILL_OPEN for at in with_interval)
         if still_open < strictness:
             break
     return found
@@ -48,27 +55,37 @@ def overall(verdicts: Sequence[Verdict]) -> str:
     judged = [v for v in verdicts if v.outcome is not Outcome.NOT_APPLICABLE]
     if not judged:
         return Outcome.NOT_APPLICABLE.in_words if verdicts else NOT_RUN
-    decided = [v for v in judged if v.outcome not in _UNDECIDED]
+    decided = [v for v in judged if v.outcome not in UNDECIDED]
     if any(_surely_differ(one, other) for one, other in combinations(decided, 2)):
         return MIXED
     counts = Counter(v.outcome for v in decided)
-    most = [outcome for outcome, n in counts.items() if 2 * n >= len(judged)]
-    if Outcome.HOLDS not in most and len(most) != 1 and counts[Outcome.NEGLIGIBLE]:
-        small = counts[Outcome.NEGLIGIBLE] + counts[Outcome.FAILS]
-        most = [Outcome.NEGLIGIBLE] if 2 * small >= len(judged) else []
-    return (most[0] if len(most) == 1 else Outcome.INCONCLUSIVE).in_words
+    most = [_most(counts, side, len(judged)) for side in (_THERE, _SMALL)]
+    (found, *others) = [*filter(None, most), Outcome.INCONCLUSIVE]
+    return (found if len(others) < 2 else Outcome.INCONCLUSIVE).in_words
 
 
-def _has_interval(verdict: Verdict) -> bool:
+def _most(counts: Counter[Outcome], side: Sequence[Outcome], judged: int) -> Outcome | None:
+    """What at least half of the tasks have or go beyond; where both do, what is true of all."""
+    beyond, weaker = side
+    if 2 * counts[beyond] >= judged and 2 * counts[weaker] < judged:
+        return beyond
+    return weaker if 2 * (counts[beyond] + counts[weaker]) >= judged else None
+
+
+def has_interval(verdict: Verdict) -> bool:
+    """Whether it rests on an interval, so that it can be judged."""
     e = verdict.estimate
     return e is not None and e.n > 0 and not math.isnan(e.low) and not math.isnan(e.high)
 
 
-def _at_level(verdict: Verdict, strictness: int) -> Verdict:
-    """Judged with the chance of an error divided by `strictness`."""
-    if verdict.estimate is None or strictness == 1:
+def _at_level(verdict: Verdict, error: float, strictness: int) -> Verdict:
+    """Judged with the chance of an error, its own or the one allowed, divided by `strictness`."""
+    if verdict.estimate is None:
         return verdict
-    level = 1 - (1 - verdict.estimate.level) / strictness
+    own = 1 - verdict.estimate.level
+    if strictness == 1 and error >= own:
+        return verdict
+    level = 1 - min(error, own) / strictness
     stretched = verdict.estimate.at_level(level)
     if (
         stretched.low == stretched.high
@@ -79,7 +96,7 @@ def _at_level(verdict: Verdict, strictness: int) -> Verdict:
 
 
 def _surely_differ(one: Verdict, other: Verdict) -> bool:
-    if one.outcome is other.outcome:
+    if (one.outcome in _THERE) is (other.outcome in _THERE):
         return False
     (a, b) = (_interval(v) for v in (one, other))
     return a is not None and b is not None and (a.high < b.low or b.high < a.low)
