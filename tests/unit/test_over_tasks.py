@@ -73,7 +73,7 @@ def test_half_of_the_judged_tasks_make_the_outcome() -> None:
 
 def test_what_fails_is_surely_too_small_as_well() -> None:
     """Four tasks on which a claim fails and four on which it is negligible leave nothing open."""
-    small, against = (-0.004, 0.004), (-0.02, -0.001)
+    small, against = (-0.004, 0.004), (-0.02, -0.005)
     assert outcomes(small, small, against, against, margin=0.005)[0] == "negligible"
     assert outcomes(small, against, against, margin=0.005)[0] == "fails"
     assert outcomes(small, against, OPEN, OPEN, margin=0.005)[0] == "negligible"
@@ -83,7 +83,8 @@ def test_what_fails_is_surely_too_small_as_well() -> None:
 def test_what_holds_is_there_as_well() -> None:
     """Tasks whose size is open do not differ from those on which the claim holds."""
     large, there = (0.5, 0.6), (0.002, 0.02)
-    assert outcomes(large, there, there, margin=0.01)[0] == "size open"
+    assert outcomes(large, there, there, margin=0.01)[0] == "size open"  # all at 95 %
+    assert outcomes(*[there] * 8, margin=0.01)[0] == "size open"
     assert outcomes(large, large, there, margin=0.01)[0] == "holds"
     assert outcomes(large, there, margin=0.01)[0] == "size open"
     assert outcomes(there, OPEN, OPEN, margin=0.01)[0] == "inconclusive"
@@ -150,7 +151,7 @@ def test_mixed_is_only_what_surely_differs() -> None:
     assert outcomes(*[SURE] * 7, AGAINST)[0] == "mixed"
     assert outcomes(SURE, OPEN)[0] != "mixed"
     # One task gains a little more than what matters, one surely less: they may well be equal.
-    together, each = outcomes((0.001, 0.02), (-0.004, 0.004), margin=0.005)
+    together, each = outcomes((0.002, 0.02), (-0.004, 0.004), margin=0.005)
     assert (together, each) == ("inconclusive", ["size-open", "negligible"])
     assert outcomes((0.5, 0.6), (-0.004, 0.004), margin=0.01)[0] == "mixed"
 

@@ -3,9 +3,10 @@
 Eight tasks at 95 % each would give a false verdict on some task in every third claim. So the
 verdicts on the tasks are corrected by Hochberg's method (1988): if all of k tasks are decided at
 their own level, they stay so; else all are judged at 1 - (1 - level) / 2, which must decide all but
-one; else at 1 - (1 - level) / 3, which must decide all but two, and so on. An open size is not
-decided: else eight effects, each just at the margin, would be called too small on some task in
-every fifth claim. The method asks that tasks do not depend on each other, or only positively; they
+one; else at 1 - (1 - level) / 3, which must decide all but two, and so on. Where a claim has a
+margin, whether something is there and whether it is as large as the margin are two questions, and
+each is corrected so. Each can be answered falsely on one side only, with half of the error; so both
+together keep it. The method asks that tasks do not depend on each other, or only positively; they
 have different examples. An estimate has an interval at one level only; at another one it is as wide
 as Student's interval would be (`Estimate.at_level`).
 
@@ -28,7 +29,6 @@ from bertology.results.verdicts import Verdict
 from bertology.stats import Estimate
 
 UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
-_STILL_OPEN = (*UNDECIDED, Outcome.SIZE_OPEN)
 _THERE = (Outcome.HOLDS, Outcome.SIZE_OPEN)  # each goes beyond what follows
 _SMALL = (Outcome.FAILS, Outcome.NEGLIGIBLE)
 
@@ -39,15 +39,38 @@ def corrected(verdicts: Sequence[Verdict], error: float = 1.0) -> list[Verdict]:
     `error`: the chance of a false verdict that the claim may have at most, if it is less than that
     of its estimates.
     """
-    with_interval = [at for at, verdict in enumerate(verdicts) if has_interval(verdict)]
-    found = list(verdicts)
-    for strictness in range(1, len(with_interval) + 1):
-        for at in with_interval:
-            found[at] = _at_level(verdicts[at], error, strictness)
-        still_open = sum(found[at].outcome in _STILL_OPEN for at in with_interval)
-        if still_open < strictness:
-            break
-    return found
+    known = [verdict for verdict in verdicts if has_interval(verdict)]
+    there, size = _strictness(known, error)
+    return [_judged(v, error, there, size) if has_interval(v) else v for v in verdicts]
+
+
+def _strictness(verdicts: Sequence[Verdict], error: float) -> tuple[int, int]:
+    """By what errors are divided so that answers hold together: that it is there, that it matters.
+
+    For each question the smallest number that leaves fewer tasks open than it is itself.
+    """
+    found = [len(verdicts) or 1] * 2
+    for strictness in range(len(verdicts), 0, -1):
+        stretched = [(v.claim.rule, _stretched(v, error, strictness)) for v in verdicts]
+        still_open = [rule.leaves_open(e) for rule, e in stretched if e is not None]
+        for question in range(2):
+            if sum(one[question] for one in still_open) < strictness:
+                found[question] = strictness
+    return found[0], found[1]
+
+
+def _judged(verdict: Verdict, error: float, there: int, size: int) -> Verdict:
+    """Judged with the chance of an error divided by one number for each of the two questions."""
+    at_there, at_size = (_stretched(verdict, error, times) for times in (there, size))
+    outcome = verdict.claim.rule.judge(at_there, at_size)
+    if at_there is at_size is verdict.estimate or at_there is None or at_size is None:
+        return verdict
+    level = at_size.level
+    if outcome is Outcome.FAILS:
+        level = at_there.level
+    elif outcome is Outcome.INCONCLUSIVE:
+        level = max(level, at_there.level)
+    return replace(verdict, outcome=outcome, level=level)
 
 
 def overall(verdicts: Sequence[Verdict]) -> str:
@@ -78,21 +101,16 @@ def has_interval(verdict: Verdict) -> bool:
     return e is not None and e.n > 0 and not math.isnan(e.low) and not math.isnan(e.high)
 
 
-def _at_level(verdict: Verdict, error: float, strictness: int) -> Verdict:
-    """Judged with the chance of an error, its own or the one allowed, divided by `strictness`."""
-    if verdict.estimate is None:
-        return verdict
-    own = 1 - verdict.estimate.level
-    if strictness == 1 and error >= own:
-        return verdict
-    level = 1 - min(error, own) / strictness
-    stretched = verdict.estimate.at_level(level)
-    if (
-        stretched.low == stretched.high
-    ):  # what has no width cannot be stretched, so nothing is known
-        stretched = replace(stretched, low=math.nan, high=math.nan)
-    outcome = verdict.claim.rule.judge(stretched)
-    return replace(verdict, outcome=outcome, level=level)
+def _stretched(verdict: Verdict, error: float, strictness: int) -> Estimate | None:
+    """At the chance of an error, its own or the one that is allowed, divided by `strictness`."""
+    e = verdict.estimate
+    if e is None or (strictness == 1 and error >= 1 - e.level):
+        return e
+    stretched = e.at_level(1 - min(error, 1 - e.level) / strictness)
+    if stretched.low < stretched.high:
+        return stretched
+    # What has no width cannot be stretched, so nothing is known
+    return replace(stretched, low=math.nan, high=math.nan)
 
 
 def _surely_differ(one: Verdict, other: Verdict) -> bool:

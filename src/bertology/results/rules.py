@@ -136,7 +136,7 @@ class Rule:
     def _given(self) -> object:
         return self.value if self.values is None else self.values
 
-    def judge(self, estimate: Estimate | None) -> Outcome:
+    def judge(self, estimate: Estimate | None, of_size: Estimate | None = None) -> Outcome:
         """Holds if the whole interval satisfies the rule, fails if the whole interval violates it.
 
         With a margin it holds only if the whole interval satisfies it by the margin or more. What
@@ -148,6 +148,8 @@ class Rule:
 
         So a narrower interval within a wider one only says more: what holds or fails stays so, an
         open size may turn out either way, and what is negligible may turn out not to be there.
+
+        `of_size`: the same at the level at which sizes are judged, if that is another one.
         """
         if estimate is None or estimate.n == 0:
             return Outcome.NOT_APPLICABLE
@@ -156,17 +158,33 @@ class Rule:
             return Outcome.INCONCLUSIVE
         if self.value is None:
             return self._of_range(low, high)
-        margin = self.margin or 0.0
-        least, most = low - self.value, high - self.value
-        if self.relation is Relation.BELOW:
-            least, most = self.value - high, self.value - low
+        least, most = self._claimed(estimate)
         if most <= 0:
             return Outcome.FAILS
-        if most < margin:
+        if self.margin is None:
+            return Outcome.HOLDS if least > 0 else Outcome.INCONCLUSIVE
+        least_size, most_size = self._claimed(of_size or estimate)
+        if most_size < self.margin:
             return Outcome.NEGLIGIBLE
-        if least <= 0:
-            return Outcome.INCONCLUSIVE
-        return Outcome.SIZE_OPEN if least < margin else Outcome.HOLDS
+        if least_size >= self.margin:
+            return Outcome.HOLDS
+        return Outcome.SIZE_OPEN if least > 0 else Outcome.INCONCLUSIVE
+
+    def _claimed(self, estimate: Estimate) -> tuple[float, float]:
+        """At least and at most how much there is of what is claimed, seen from the value."""
+        value = self.value or 0.0
+        if self.relation is Relation.BELOW:
+            return value - estimate.high, value - estimate.low
+        return estimate.low - value, estimate.high - value
+
+    def leaves_open(self, estimate: Estimate) -> tuple[bool, bool]:
+        """Whether it is open that what is claimed is there; and that it is as large as matters."""
+        if self.value is None or self.margin is None:
+            is_open = self.judge(estimate) is Outcome.INCONCLUSIVE
+            return is_open, is_open
+        least, most = self._claimed(estimate)
+        # NaN is neither
+        return not (least > 0 or most <= 0), not (least >= self.margin or most < self.margin)
 
     def _of_range(self, low: float, high: float) -> Outcome:
         """The outcome of a rule with two values."""
@@ -222,28 +240,28 @@ class Settling:
     """How many would settle the size too, where `needed` only tell that something is there."""
 
 
-def settling(rule: Rule, estimate: Estimate) -> Settling | None:
+def settling(rule: Rule, estimate: Estimate, *, of_size: bool = False) -> Settling | None:
     """What would settle a rule on an estimate that leaves it open; None where nobody can tell.
 
-    Where the size is open, that is what is to be settled.
+    `of_size`: that something is there is settled already, and its size is not.
     """
     half = (estimate.high - estimate.low) / 2
     if not math.isfinite(half) or not math.isfinite(estimate.value) or estimate.n < 2:
         return None
     visible = None if estimate.counted else half
-    open_yet = rule.judge(estimate)
-    of_size = open_yet is Outcome.SIZE_OPEN
     if estimate.needed is not None and estimate.needed > estimate.n and not of_size:
         return Settling(visible, _rounded(estimate.needed))  # a study's number is for the value
     if estimate.unit in _GIVEN_BY_MODEL and not estimate.remedy:
         return Settling(visible, None, fixed=True)
-    needed = _needed(rule, estimate, (open_yet,))
-    size = None if of_size else _needed(rule, estimate, (open_yet, Outcome.SIZE_OPEN))
+    size = _needed(rule, estimate, (Outcome.INCONCLUSIVE, Outcome.SIZE_OPEN))
+    if of_size:
+        return Settling(visible, size)
+    needed = _needed(rule, estimate, (Outcome.INCONCLUSIVE,))
     return Settling(visible, needed, size=None if size == needed else size)
 
 
 def _needed(rule: Rule, estimate: Estimate, open_yet: Sequence[Outcome]) -> int | None:
-    """About how many leave none of these outcomes."""
+    """About how many would leave none of these outcomes."""
 
     def decides(n: int) -> bool:
         return rule.judge(estimate.expected_at(n)) not in open_yet

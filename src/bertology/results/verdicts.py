@@ -120,7 +120,8 @@ class Verdict:
     n: int
     reason: str | None = None  # why it was not judged, where that is known
     level: float | None = None
-    """The level it was judged at, where others were judged with it; see `over_tasks`."""
+    """The level it was judged at, where others were judged with it; see `over_tasks`. Of an open
+    size it is that of sizes."""
 
     @property
     def measured(self) -> str:
@@ -144,7 +145,8 @@ class Verdict:
         e = self.estimate
         if self.outcome not in (Outcome.INCONCLUSIVE, Outcome.SIZE_OPEN) or e is None:
             return None
-        return settling(self.claim.rule, e if self.level is None else e.at_level(self.level))
+        at = e if self.level is None else e.at_level(self.level)
+        return settling(self.claim.rule, at, of_size=self.outcome is Outcome.SIZE_OPEN)
 
     @property
     def alone(self) -> Outcome:
