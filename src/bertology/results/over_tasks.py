@@ -114,7 +114,7 @@ def _stretched(verdict: Verdict, error: float, strictness: int) -> Estimate | No
 
 
 def _surely_differ(one: Verdict, other: Verdict) -> bool:
-    if (one.outcome in _THERE) is (other.outcome in _THERE):
+    if one.outcome.is_there is other.outcome.is_there:
         return False
     (a, b) = (_interval(v) for v in (one, other))
     return a is not None and b is not None and (a.high < b.low or b.high < a.low)

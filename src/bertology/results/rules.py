@@ -46,6 +46,11 @@ class Outcome(StrEnum):
         """As readers see it; files keep the value."""
         return look_of(self).words
 
+    @property
+    def is_there(self) -> bool:
+        """Whether what is claimed is surely there, however large."""
+        return self in (Outcome.HOLDS, Outcome.SIZE_OPEN)
+
 
 @dataclass(frozen=True)
 class OutcomeStyle:
