@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bertology.results.over_tasks import UNDECIDED, corrected, has_interval
+from bertology.results.over_tasks import UNDECIDED, at_error, corrected, has_interval
 from bertology.results.rules import Relation
 from bertology.results.verdicts import Verdict, Verdicts
 
@@ -102,17 +102,30 @@ def _error_of_each(claims: dict[str, list[Verdict]]) -> float:
 
 
 def _p_value(verdicts: Sequence[Verdict]) -> float:
-    """The smallest chance of an error at which a claim has a verdict on some task; 1: at none."""
+    """The smallest chance of an error at which a claim has a verdict on some task; 1: at none.
 
-    def decides(log: float) -> bool:
-        return any(v.outcome not in UNDECIDED for v in corrected(verdicts, math.exp(log)))
+    As `corrected` has it: of k tasks, the j-th smallest p-value must lie below error / (k - j + 1).
+    """
+    p = np.sort([_p_values(v) for v in verdicts if has_interval(v)], axis=0)
+    times = np.arange(len(p), 0, -1)[:, None]
+    return min(1.0, float((times * p).min()))
 
-    low, high = math.log(_LEAST), 0.0
-    if not decides(high):
-        return 1.0
-    if decides(low):
-        return _LEAST
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if decides(middle) else (middle, high)
-    return math.exp(high)
+
+def _p_values(verdict: Verdict) -> list[float]:
+    """The same for each question to one estimate: is it there, and is it as large as matters."""
+
+    def is_open(question: int, log: float) -> bool:
+        e = at_error(verdict, math.exp(log))
+        return e is None or verdict.claim.rule.leaves_open(e)[question]
+
+    found = []
+    for question in range(2):
+        low, high = math.log(_LEAST), 0.0
+        if is_open(question, high):
+            found.append(1.0)
+            continue
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if is_open(question, middle) else (low, middle)
+        found.append(math.exp(high))
+    return found

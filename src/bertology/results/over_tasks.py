@@ -49,19 +49,22 @@ def _strictness(verdicts: Sequence[Verdict], error: float) -> tuple[int, int]:
 
     For each question the smallest number that leaves fewer tasks open than it is itself.
     """
-    found = [len(verdicts) or 1] * 2
-    for strictness in range(len(verdicts), 0, -1):
-        stretched = [(v.claim.rule, _stretched(v, error, strictness)) for v in verdicts]
+    found: list[int | None] = [None, None]
+    for strictness in range(1, len(verdicts) + 1):
+        stretched = [(v.claim.rule, at_error(v, error, strictness)) for v in verdicts]
         still_open = [rule.leaves_open(e) for rule, e in stretched if e is not None]
         for question in range(2):
-            if sum(one[question] for one in still_open) < strictness:
+            if found[question] is None and sum(o[question] for o in still_open) < strictness:
                 found[question] = strictness
-    return found[0], found[1]
+        if None not in found:
+            break
+    there, size = (len(verdicts) if strictness is None else strictness for strictness in found)
+    return max(1, there), max(1, size)
 
 
 def _judged(verdict: Verdict, error: float, there: int, size: int) -> Verdict:
     """Judged with the chance of an error divided by one number for each of the two questions."""
-    at_there, at_size = (_stretched(verdict, error, times) for times in (there, size))
+    at_there, at_size = (at_error(verdict, error, times) for times in (there, size))
     outcome = verdict.claim.rule.judge(at_there, at_size)
     if at_there is at_size is verdict.estimate or at_there is None or at_size is None:
         return verdict
@@ -101,8 +104,8 @@ def has_interval(verdict: Verdict) -> bool:
     return e is not None and e.n > 0 and not math.isnan(e.low) and not math.isnan(e.high)
 
 
-def _stretched(verdict: Verdict, error: float, strictness: int) -> Estimate | None:
-    """At the chance of an error, its own or the one that is allowed, divided by `strictness`."""
+def at_error(verdict: Verdict, error: float, strictness: int = 1) -> Estimate | None:
+    """Its estimate at a chance of an error, its own or what is allowed, over `strictness`."""
     e = verdict.estimate
     if e is None or (strictness == 1 and error >= 1 - e.level):
         return e

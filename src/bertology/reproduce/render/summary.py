@@ -52,7 +52,7 @@ def as_json(report: ReproductionReport) -> str:
 
 def error_record(judged: Sequence[JudgedClaim], *, across_claims: bool) -> dict[str, object]:
     """Whether the error is held over all claims; else how many would at most hold by chance."""
-    by_chance = None if across_claims else false_holds(all_verdicts(judged))
+    by_chance = None if across_claims else round(false_holds(all_verdicts(judged)), 4)
     return {"across_claims": across_claims, "false_holds_at_most": by_chance}
 
 
