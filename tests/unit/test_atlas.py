@@ -449,8 +449,8 @@ def test_the_page_shows_every_study_figure_and_claim(page: str) -> None:
 
 
 def test_the_page_says_how_many_claims_hold_by_chance(page: str, toy_store: Store) -> None:
-    assert "Judged here: 1 claim, with 4 verdicts" in page
-    assert "about 0.025 at most would still be said to hold" in page
+    assert "Judged here: 2 claims, with 8 verdicts, 7 of them sure." in page
+    assert "about 0.05 at most would still be said to hold" in page
     strict = atlas_page(gather(toy_store, "toy"), about, across_claims=True)
     assert "The error is held over all claims" in strict
 
