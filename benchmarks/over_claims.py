@@ -60,10 +60,9 @@ def main() -> None:
     arguments.add_argument("--repeats", type=int, default=100)
     repeats = arguments.parse_args().repeats
     print(describe())
-    print(
-        "\n| n | shared | world | said to be there, falsely | told at most | false, each at 95 % "
-        "| false across claims | large ones found | across claims |\n|---|---|---|---|---|---|---|---|---|"
-    )
+    columns = ["n", "shared", "world", "said to be there, falsely", "told at most"]
+    columns += ["false, each at 95 %", "false across claims", "large found", "found across claims"]
+    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for n, shared in ((50, 0.0), (50, 0.7), (5, 0.0)):
         for name, effects in WORLDS.items():
             rng, rows = np.random.default_rng(0), []

@@ -119,6 +119,7 @@ def test_what_texts_say_of_negligible_is_what_the_rule_does(claim: Claim) -> Non
         r"negligible if (it is |the mean gain is )?surely|surely less .* is negligible",
         claim.explanation,
     )
+    assert "by the margin" in claim.explanation
 
 
 @pytest.mark.parametrize("claim", [c for c in load_claims() if c.rule.margin], ids=lambda c: c.id)
