@@ -259,7 +259,7 @@ def main() -> None:
             cells = f"{given.repeats} | {false:.3f} | {found:.2f}"
             print(f"| {name} | {examples} | {cells} |", flush=True)
         return
-    outcomes = ("holds", "fails", "negligible", "inconclusive", "not-applicable")
+    outcomes = ("holds", "size-open", "fails", "negligible", "inconclusive", "not-applicable")
     print(f"| planted | rule | {' | '.join(outcomes)} |\n|---|---|{5 * '---|'}")
     for scene, name, counts in verdicts(given.scenes, given.repeats, given.examples):
         cells = " | ".join(

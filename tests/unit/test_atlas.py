@@ -448,6 +448,13 @@ def test_the_page_shows_every_study_figure_and_claim(page: str) -> None:
     assert {href[1:] for href in links} <= ids  # every link leads somewhere
 
 
+def test_the_page_says_how_many_claims_hold_by_chance(page: str, toy_store: Store) -> None:
+    assert "Judged here: 2 claims, with 8 verdicts, 7 of them sure." in page
+    assert "about 0.05 at most would still be said to hold" in page
+    strict = atlas_page(gather(toy_store, "toy"), about, across_claims=True)
+    assert "The error is held over all claims" in strict
+
+
 def test_the_data_of_the_page_are_the_measures(page: str) -> None:
     data = json.loads(Page(page).scripts[0])
     gain, kind = data["measures"]

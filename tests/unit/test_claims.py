@@ -79,7 +79,7 @@ def test_without_evidence_a_rule_does_not_apply() -> None:
 @pytest.mark.parametrize(
     ("relation", "low", "high", "outcome"),
     [
-        ("above", -2e-7, -1e-7, "negligible"),  # surely below 0, by nothing that matters
+        ("above", -2e-7, -1e-7, "fails"),  # surely not there, by however little
         ("above", 0.001, 0.004, "negligible"),
         ("above", -0.004, 0.004, "negligible"),
         ("above", -0.5, 0.004, "negligible"),  # a gain is surely small; losses are not asked about
@@ -87,11 +87,15 @@ def test_without_evidence_a_rule_does_not_apply() -> None:
         ("above", -0.5, 0.0, "fails"),
         ("below", -0.004, 0.5, "negligible"),
         ("below", 0.0, 0.5, "fails"),
-        ("above", 0.001, 0.02, "holds"),
+        ("above", 0.001, 0.02, "size-open"),  # surely there, but perhaps too small
+        ("above", 0.005, 0.02, "holds"),
+        ("above", 0.001, float("inf"), "size-open"),
         ("above", -0.02, -0.001, "fails"),
         ("below", -0.004, 0.004, "negligible"),
-        ("below", -0.02, -0.001, "holds"),
+        ("below", -0.02, -0.001, "size-open"),
+        ("below", -0.02, -0.006, "holds"),
         ("below", 0.001, 0.02, "fails"),
+        ("below", 0.001, 0.002, "fails"),
         ("above", float("nan"), 0.001, "inconclusive"),
     ],
 )
@@ -115,6 +119,7 @@ def test_what_texts_say_of_negligible_is_what_the_rule_does(claim: Claim) -> Non
         r"negligible if (it is |the mean gain is )?surely|surely less .* is negligible",
         claim.explanation,
     )
+    assert "by the margin" in claim.explanation
 
 
 @pytest.mark.parametrize("claim", [c for c in load_claims() if c.rule.margin], ids=lambda c: c.id)
@@ -126,13 +131,21 @@ def test_no_margin_is_larger_than_what_the_paper_counts_as_an_effect(claim: Clai
         assert claim.rule.margin <= effect
         for half in (1e-6, effect / 2):
             found = claim.rule.judge(interval(effect - half, effect + half))
-            assert found is Outcome.HOLDS
+            assert found in (Outcome.HOLDS, Outcome.SIZE_OPEN)
 
 
 def test_the_margin_is_around_the_value_of_the_rule() -> None:
     rule = Rule("x", Relation.ABOVE, 0.5, margin=0.1)
     assert rule.judge(interval(0.45, 0.55)) is Outcome.NEGLIGIBLE
     assert rule.judge(interval(-0.05, 0.05)) is Outcome.FAILS
+
+
+def test_readers_see_from_where_on_a_claim_holds() -> None:
+    rule = Rule("gain", Relation.ABOVE, 0.5, margin=0.1, unit="points")
+    assert rule.bound == "above 50 points by 10 points or more"
+    assert rule.limits == (0.5, 0.6)
+    assert Rule("x", Relation.BELOW, 0.0, margin=0.1).limits == (0.0, -0.1)
+    assert Rule("x", Relation.OUTSIDE, values=(0.0, 1.0)).bound == "outside 0 and 1"
 
 
 @pytest.mark.parametrize("margin", [0.0, -0.1, float("nan"), float("inf")])
@@ -159,6 +172,24 @@ def test_a_wider_interval_never_decides_more(
             rule.judge(interval(low - wider, high + wider)),
         )
         assert wide in (narrow, Outcome.INCONCLUSIVE)
+
+
+@given(st.lists(FINITE, min_size=4, max_size=4), FINITE, st.floats(1e-3, 1e6), st.booleans())
+def test_more_data_take_no_word_back(
+    ends: list[float], value: float, margin: float, below: bool
+) -> None:
+    """A narrower interval within a wider one says more, and nothing against it."""
+    least, low, high, most = sorted(ends)
+    relation = Relation.BELOW if below else Relation.ABOVE
+    rule = Rule("x", relation, value, margin=margin)
+    before, after = (rule.judge(interval(*ends)) for ends in ((least, most), (low, high)))
+    may_become = {
+        Outcome.HOLDS: {Outcome.HOLDS},
+        Outcome.FAILS: {Outcome.FAILS},
+        Outcome.SIZE_OPEN: {Outcome.SIZE_OPEN, Outcome.HOLDS, Outcome.NEGLIGIBLE},
+        Outcome.NEGLIGIBLE: {Outcome.NEGLIGIBLE, Outcome.FAILS},
+    }
+    assert after in may_become.get(before, set(Outcome))
 
 
 @pytest.mark.parametrize(

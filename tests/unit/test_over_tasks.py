@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,7 @@ def test_what_is_barely_sure_on_one_task_of_many_is_not_sure() -> None:
     first = corrected([verdict(ALMOST), *[verdict(OPEN)] * 7])[0]
     assert first.level == pytest.approx(1 - 0.05 / 8)
     assert first.alone is Outcome.HOLDS
-    assert "holds at 95 %, but not at the 99.38 % that all tasks need" in first.measured
+    assert "holds at 95 %, but not at the 99.38 % that all verdicts together need" in first.measured
     assert first.estimate == verdict(ALMOST).estimate  # the numbers stay those of the study
 
 
@@ -72,11 +73,38 @@ def test_half_of_the_judged_tasks_make_the_outcome() -> None:
 
 def test_what_fails_is_surely_too_small_as_well() -> None:
     """Four tasks on which a claim fails and four on which it is negligible leave nothing open."""
-    small, against = (-0.004, 0.004), (-0.02, -0.001)
+    small, against = (-0.004, 0.004), (-0.02, -0.005)
     assert outcomes(small, small, against, against, margin=0.005)[0] == "negligible"
     assert outcomes(small, against, against, margin=0.005)[0] == "fails"
     assert outcomes(small, against, OPEN, OPEN, margin=0.005)[0] == "negligible"
     assert outcomes(small, OPEN, OPEN, margin=0.005)[0] == "inconclusive"
+
+
+def test_what_holds_is_there_as_well() -> None:
+    """Tasks whose size is open do not differ from those on which the claim holds."""
+    large, there = (0.5, 0.6), (0.002, 0.02)
+    assert outcomes(large, there, there, margin=0.01)[0] == "size open"  # all at 95 %
+    assert outcomes(*[there] * 8, margin=0.01)[0] == "size open"
+    assert outcomes(large, large, there, margin=0.01)[0] == "holds"
+    assert outcomes(large, there, margin=0.01)[0] == "size open"
+    assert outcomes(there, OPEN, OPEN, margin=0.01)[0] == "inconclusive"
+    against = (-0.9, -0.8)
+    assert outcomes(there, against, margin=0.01)[0] == "mixed"
+    assert outcomes((-0.004, 0.004), against, margin=0.01)[0] == "negligible"
+
+
+def test_the_chance_of_a_false_size_on_any_task_is_kept() -> None:
+    """Eight effects, each just at the margin: none is surely too small."""
+    rng, false, alone = np.random.default_rng(0), 0, 0
+    rule = Rule("gain", Relation.ABOVE, 0.0, margin=1.0)
+    claim = replace(verdict(OPEN).claim, rule=rule)
+    for _ in range(400):
+        found = [mean_interval(rng.normal(1.0, size=40)) for _ in range(8)]
+        each = [Verdict(claim, rule.judge(e), e, e.n) for e in found]
+        alone += any(v.outcome is Outcome.NEGLIGIBLE for v in each)
+        false += any(v.outcome is Outcome.NEGLIGIBLE for v in corrected(each))
+    assert alone / 400 > 0.12
+    assert false / 400 < 0.05
 
 
 def test_a_test_decides_at_every_level() -> None:
@@ -123,8 +151,8 @@ def test_mixed_is_only_what_surely_differs() -> None:
     assert outcomes(*[SURE] * 7, AGAINST)[0] == "mixed"
     assert outcomes(SURE, OPEN)[0] != "mixed"
     # One task gains a little more than what matters, one surely less: they may well be equal.
-    together, each = outcomes((0.001, 0.02), (-0.004, 0.004), margin=0.005)
-    assert (together, each) == ("inconclusive", ["holds", "negligible"])
+    together, each = outcomes((0.002, 0.02), (-0.004, 0.004), margin=0.005)
+    assert (together, each) == ("inconclusive", ["size-open", "negligible"])
     assert outcomes((0.5, 0.6), (-0.004, 0.004), margin=0.01)[0] == "mixed"
 
 

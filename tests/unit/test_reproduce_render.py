@@ -36,7 +36,7 @@ from bertology.results.number_text import with_interval
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.rules import Outcome, Relation, Rule
-from bertology.results.verdicts import Claim, Published, Source
+from bertology.results.verdicts import Claim, Published, Source, Verdict
 from bertology.stats import Estimate
 
 EVIL = '<script>alert("x")</script> & | co'
@@ -149,6 +149,53 @@ def test_claims_are_judged_by_data(report: ReproductionReport) -> None:
     assert second.overall == "not run"
     assert report.counts == {"holds": 1, "not run": 1}
     assert counts_text(report.judged) == "1 holds, 1 not run"
+
+
+def test_what_is_there_but_of_open_size_is_shown_as_such(
+    report: ReproductionReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = replace(CLAIMS[0], rule=replace(CLAIMS[0].rule, margin=0.3))
+    monkeypatch.setattr(report_module, "load_claims", lambda: [large])
+    monkeypatch.setattr(
+        Made, "verdicts", lambda self: judge("head-ablation", self.evidence(), [large])
+    )
+    assert report.counts == {"size open": 1}
+    page, text = reproduction_page(report), as_markdown(report)
+    assert '<span class="chip size-open">◐ size open</span>' in page
+    assert ".chip.size-open {" in page
+    assert "Size open: what is claimed is surely there" in page
+    assert "must be above 0 by 0.3 or more" in page
+    assert "would settle the size" in page
+    assert "| ◐ size open | first is so" in text
+
+
+def test_the_page_says_how_many_claims_hold_by_chance(report: ReproductionReport) -> None:
+    for text in (reproduction_page(report), as_markdown(report)):
+        assert "Judged here: 1 claim, with 2 verdicts, 1 of them sure." in text
+        assert "about 0.025 at most would still be said to hold" in text
+    record = json.loads(as_json(report))
+    assert (record["across_claims"], record["false_holds_at_most"]) == (False, 0.025)
+
+
+def test_the_error_can_be_held_over_all_claims(
+    report: ReproductionReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [replace(CLAIMS[0], id=f"paper.c{n}") for n in range(40)]
+    monkeypatch.setattr(report_module, "load_claims", lambda: many)
+
+    def barely(self: Made) -> list[Verdict]:
+        sure = Estimate(0.5, 0.45, 0.55, 12)
+        first = judge("head-ablation", self.evidence(), many[:20])
+        return [*first, *judge("head-ablation", {"gain": sure}, many[20:])]
+
+    monkeypatch.setattr(Made, "verdicts", barely)
+    strict = replace(report, options=replace(report.options, across_claims=True))
+    assert report.counts == {"holds": 40}
+    assert strict.counts == {"holds": 20, "inconclusive": 20}
+    assert "The error is held over all claims" in reproduction_page(strict)
+    assert "--across-claims" in strict.command
+    record = json.loads(as_json(strict))
+    assert (record["across_claims"], record["false_holds_at_most"]) == (True, None)
 
 
 def test_ours_are_counted_apart(

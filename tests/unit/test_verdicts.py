@@ -91,6 +91,32 @@ def test_an_open_verdict_says_what_would_settle_it() -> None:
     assert settling_text(verdict(Estimate(0.05, 0.01, 0.09, 400))) == ""  # it holds
 
 
+def test_what_would_settle_the_size_is_told_too() -> None:
+    rule = Rule("gain", Relation.ABOVE, 0.0, margin=0.005)
+    claim = replace(CLAIM, rule=rule)
+
+    def of(estimate: Estimate) -> Verdict:
+        return Verdict(claim, rule.judge(estimate), estimate, estimate.n)
+
+    # 0.01 ± 0.02: half of it tells that something is there, a quarter how large it is.
+    seen = of(Estimate(0.01, -0.01, 0.03, 400, unit="sentences"))
+    assert seen.outcome is Outcome.INCONCLUSIVE
+    assert settling_text(seen).endswith(
+        "about 1,600 sentences would settle it, and about 6,400 its size too"
+    )
+    there = of(Estimate(0.01, 0.001, 0.019, 400, unit="sentences", needed=8000))
+    assert there.outcome is Outcome.SIZE_OPEN
+    assert settling_text(there) == (
+        "differences under 0.009 cannot be seen here; about 1,300 sentences would settle the size"
+    )
+    at_the_margin = of(Estimate(0.005, 0.001, 0.009, 400))
+    assert settling_text(at_the_margin).endswith("the limit is too near for any affordable number "
+                                                 "of examples")  # fmt: skip
+    too_small = of(Estimate(0.001, -0.01, 0.012, 400))
+    assert too_small.settling is not None
+    assert too_small.settling.size is None  # so many tell at once that it is negligible
+
+
 def test_what_no_number_would_settle() -> None:
     at_the_limit = verdict(Estimate(1e-9, -0.02, 0.02, 400))
     assert settling_text(at_the_limit) == (

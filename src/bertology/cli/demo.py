@@ -434,7 +434,7 @@ def decided(results: Sequence[Result]) -> tuple[list[Verdict], int]:
     from bertology.results.rules import Outcome
 
     verdicts = [v for result in results for v in result.verdicts()]
-    order = (Outcome.HOLDS, Outcome.FAILS, Outcome.NEGLIGIBLE)
+    order = (Outcome.HOLDS, Outcome.SIZE_OPEN, Outcome.FAILS, Outcome.NEGLIGIBLE)
     found = [v for outcome in order for v in verdicts if v.outcome is outcome]
     return found, sum(v.outcome is Outcome.INCONCLUSIVE for v in verdicts)
 

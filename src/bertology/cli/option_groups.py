@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from bertology.run.session import Session
 
 MODEL_HELP = "A bundled model, a folder or a Hugging Face id."
+ACROSS_CLAIMS = (
+    "Judge so strictly that of all claims with a verdict, on average 5 % at most have a false one "
+    "(Benjamini and Yekutieli). If not given: each claim may err in 5 %."
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertology.cli.console import say, show_table, warn
-from bertology.cli.option_groups import EngineOptions, LoadingOptions, RootOptions
+from bertology.cli.option_groups import ACROSS_CLAIMS, EngineOptions, LoadingOptions, RootOptions
 from bertology.errors import StoreError
 from bertology.parameters import flag, parameter
 
@@ -44,6 +44,7 @@ class PlanOptions(EngineOptions, RootOptions, LoadingOptions):
     seeds: int | None = parameter(
         None, "Fine-tuning runs for each start. Verdicts need at least two.", minimum=1
     )
+    across_claims: bool = flag(ACROSS_CLAIMS)
     dry_run: bool = flag("Show the plan and do nothing.")
 
 
@@ -51,7 +52,9 @@ def reproduction_options(options: PlanOptions) -> ReproductionOptions:
     """What the plan must know of the options."""
     from bertology.reproduce.plan import ReproductionOptions
 
-    names = ("model", "tasks", "root", "examples", "train_examples", "epochs", "seeds")
+    names = (
+        "model", "tasks", "root", "examples", "train_examples", "epochs", "seeds", "across_claims",
+    )  # fmt: skip
     return ReproductionOptions(**{n: getattr(options, n) for n in names})
 
 

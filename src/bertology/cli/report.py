@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertology.cli.command import command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
-from bertology.cli.option_groups import DeviceOptions, SourceOptions, StoreOptions
+from bertology.cli.option_groups import ACROSS_CLAIMS, DeviceOptions, SourceOptions, StoreOptions
 from bertology.cli.typer_options import argument
 from bertology.errors import BertologyError, ParameterError, ResultNotFoundError, StoreError
 from bertology.parameters import flag, option_name, parameter
@@ -65,6 +65,7 @@ class ReportOptions(StoreOptions, DeviceOptions, _MeasuredOptions):
         "First run a standard set of quick studies, unless their results are stored: on sentences "
         "of the bundled grammar, or on data of your own (--task or --corpus)."
     )
+    across_claims: bool = flag(ACROSS_CLAIMS)
     export: Path | None = parameter(
         None, "Also write every figure as SVG, PNG and PDF, and every table as CSV and LaTeX.",
         metavar="FOLDER",
@@ -116,7 +117,14 @@ def report(options: ReportOptions) -> None:
         compared = _compared(store, subject, model, task, options.compare)
     say(f"Drawing {counted(len(subject.entries), 'result')} of {subject.name} …")
     with _progress("drawing", len(subject.entries)) as drawn:
-        page = atlas_page(subject, _about, compared, drawn=drawn, left_out=left_out)
+        page = atlas_page(
+            subject,
+            _about,
+            compared,
+            drawn=drawn,
+            left_out=left_out,
+            across_claims=options.across_claims,
+        )
     target = options.to or Path(f"{subject.name.replace('/', '-')}.html")
     _write(target, page)
     if compared is not None:

@@ -122,6 +122,8 @@ def _present(report: ReproductionReport, to: Path) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(to / name)  # whole or not at all
     say(f"{len(report.judged)} claims: {counts_text(report.judged)}", style="bold")
+    if report.page_text:
+        say(report.page_text)
     for step, _ in report.not_run():
         warn(f"{step.key} was not run; the page says why.")
     if before not in (None, report.command):

@@ -61,6 +61,7 @@ class VerifyOptions(PlanOptions):
     examples=[
         "bertology verify bertology-mini",
         "bertology verify bertology-mini --claims frame,disabling-some-heads-hurts",
+        "bertology verify bertology-mini --across-claims",
         "bertology verify bertology-mini --dry-run",
         "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
     ],
@@ -71,9 +72,10 @@ def verify(options: VerifyOptions) -> None:
 
     Runs the studies that the claims need and judges each claim. It holds if the whole interval of
     its quantity satisfies the rule, fails if no part of the interval does, and is inconclusive
-    otherwise; then the table says how many examples would settle it. Negligible: what is claimed is
-    surely smaller than what matters. Without options, all claims about a given model are judged,
-    on tasks that the bundled grammar makes; nothing else is needed.
+    otherwise; then the table says how many examples would settle it. Size open: what is claimed is
+    surely there, but perhaps smaller than what matters. Negligible: it is surely smaller. The last
+    lines say how many claims would hold by chance if none were true. Without options, all claims
+    about a given model are judged, on tasks that the bundled grammar makes; nothing else is needed.
 
     A classifier that bertology fine-tuned is judged on its own task and is not fine-tuned again.
     Claims about the model before fine-tuning are judged on the model that it was made from.
@@ -118,7 +120,7 @@ def _verify(options: VerifyOptions) -> Verification | None:
             show_plan(part.plan, asked.model, title=f"{part.title}: what the claims need")
         return None
     check_folder(to)
-    found = Verification(chosen, parts)
+    found = Verification(chosen, parts, across_claims=options.across_claims)
     store = _carry_out(found, options, asked, fine_tuned, session)
     _show_verdicts(found, options.model)
     _write(found, options, _told(options.model, about, fine_tuned))
@@ -218,6 +220,8 @@ def _show_verdicts(found: Verification, model: str) -> None:
 
     show_table(columns, rows[:-1], styles=TERMINAL_STYLES, widths=widths)
     say(f"{_claims(len(found.judged))}: {counts_text(found.judged)}", style="bold")
+    if found.page_text:
+        say(found.page_text)
     reasons: dict[str, list[str]] = {}
     for judged in found.open:
         reasons.setdefault(found.why_open(judged), []).append(judged.claim.id)

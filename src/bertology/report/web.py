@@ -51,7 +51,8 @@ def chip(outcome: Outcome | None, label: str) -> Html:
 
 def titled_chip(words: str, label: str) -> Html:
     """What a claim is over several tasks as a label; `words` are those of `rules.LOOKS`."""
-    return element("span", f"{named_look(words).sign} {label}", kind=f"chip {words}")
+    kind = f"chip {words.replace(' ', '-')}"
+    return element("span", f"{named_look(words).sign} {label}", kind=kind)
 
 
 def table(

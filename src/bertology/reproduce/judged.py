@@ -1,15 +1,16 @@
-"""Claims judged on the results of a plan: on every corpus and over all, or why they are not."""
+"""Claims judged on the results of plans: on every corpus and over all, or why they are not."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.paper import ResultsByData
 from bertology.reproduce.plan import StepPlan
-from bertology.results.over_tasks import corrected, overall
+from bertology.results.over_claims import together
+from bertology.results.over_tasks import overall
 from bertology.results.rules import OUTCOMES, Outcome
 from bertology.results.verdicts import Claim, Verdict
 from bertology.studies import JOINS
@@ -19,7 +20,8 @@ from bertology.studies import JOINS
 class JudgedClaim:
     """A claim with its verdict on each corpus; `reason` says why it has none.
 
-    Verdicts on several corpora are corrected for their number (`results/over_tasks.py`).
+    Verdicts on several corpora are corrected for their number (`results/over_tasks.py`), and if
+    asked for, for the number of claims (`results/over_claims.py`).
     """
 
     claim: Claim
@@ -46,24 +48,30 @@ def results_by_data(study: str, plan: StepPlan, done: PlanResults) -> ResultsByD
 
 
 def judge_claims(
-    claims: Sequence[Claim], plan: StepPlan, done: PlanResults
+    parts: Iterable[tuple[Sequence[Claim], StepPlan, PlanResults]], *, across_claims: bool = False
 ) -> tuple[JudgedClaim, ...]:
-    """Each claim, on every corpus that its study was run over."""
-    verdicts: dict[str, list[tuple[str, Verdict]]] = {}
-    for study in dict.fromkeys(claim.study for claim in claims):
-        for title, result in results_by_data(study, plan, done).items():
-            for verdict in result.verdicts():
-                verdicts.setdefault(verdict.claim.id, []).append((title, verdict))
+    """Each claim of each part, on every corpus that its study was run over in that part."""
+    found: list[JudgedClaim] = []
+    for claims, plan, done in parts:
+        verdicts: dict[str, list[tuple[str, Verdict]]] = {}
+        for study in dict.fromkeys(claim.study for claim in claims):
+            for title, result in results_by_data(study, plan, done).items():
+                for verdict in result.verdicts():
+                    verdicts.setdefault(verdict.claim.id, []).append((title, verdict))
+        found += (
+            JudgedClaim(c, tuple(verdicts.get(c.id, ())), why_not_run(c.study, plan, done))
+            for c in claims
+        )
+    corrected = iter(together(all_verdicts(found), across_claims=across_claims))
     return tuple(
-        JudgedClaim(c, _together(verdicts.get(c.id, ())), why_not_run(c.study, plan, done))
-        for c in claims
+        replace(j, verdicts=tuple((title, next(corrected)) for title, _ in j.verdicts))
+        for j in found
     )
 
 
-def _together(verdicts: Sequence[tuple[str, Verdict]]) -> tuple[tuple[str, Verdict], ...]:
-    """Verdicts that hold for all corpora together."""
-    titles = [title for title, _ in verdicts]
-    return tuple(zip(titles, corrected([v for _, v in verdicts]), strict=True))
+def all_verdicts(judged: Iterable[JudgedClaim]) -> list[Verdict]:
+    """The verdicts on each claim and corpus."""
+    return [verdict for j in judged for _, verdict in j.verdicts]
 
 
 def why_not_run(study: str, plan: StepPlan, done: PlanResults) -> str:

@@ -20,6 +20,8 @@ class ReproductionOptions:
     train_examples: int | None = None
     epochs: int | None = None
     seeds: int | None = None
+    across_claims: bool = False
+    """Whether the error of the verdicts is held over all claims of the page."""
 
     def __post_init__(self) -> None:
         for name, least in {"examples": 2, "train_examples": 2, "epochs": 1, "seeds": 1}.items():

@@ -14,6 +14,7 @@ from bertology.parameters import option_name
 from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.judged import (
     JudgedClaim,
+    all_verdicts,
     count_outcomes,
     judge_claims,
     results_by_data,
@@ -29,6 +30,7 @@ from bertology.reproduce.plan import (
     StepPlan,
 )
 from bertology.results.known_claims import load_claims
+from bertology.results.over_claims import page_text
 from bertology.studies import STUDIES
 
 _Option = tuple[str, object]  # name, value
@@ -67,7 +69,15 @@ class ReproductionReport:
     def judged(self) -> tuple[JudgedClaim, ...]:
         """Every claim of the paper, in the order of its file."""
         claims = [claim for claim in load_claims() if self.paper.makes(claim)]
-        return judge_claims(claims, self.plan, self.done)
+        return judge_claims(
+            [(claims, self.plan, self.done)], across_claims=self.options.across_claims
+        )
+
+    @property
+    def page_text(self) -> str:
+        """How many claims were judged, and how often that errs."""
+        across = self.options.across_claims
+        return page_text(all_verdicts(self.judged), across_claims=across)
 
     def judged_in(self, section: PaperSection) -> list[JudgedClaim]:
         """The claims that belong to a section."""
@@ -105,6 +115,8 @@ class ReproductionReport:
         ]
         if self.options.root is not None:
             given.append(("root", "DATA"))  # the folder's name means nothing elsewhere
+        if self.options.across_claims:
+            given.append(("across-claims", True))
         return _command(f"bertology reproduce {self.paper.name}", given)
 
     def not_run(self) -> Iterator[tuple[PlanStep, str]]:

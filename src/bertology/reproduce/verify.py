@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,13 @@ from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.plain_files import local_path
 from bertology.reproduce import PAPERS
 from bertology.reproduce.execute import PlanResults
-from bertology.reproduce.judged import JudgedClaim, count_outcomes, judge_claims, results_by_data
+from bertology.reproduce.judged import (
+    JudgedClaim,
+    all_verdicts,
+    count_outcomes,
+    judge_claims,
+    results_by_data,
+)
 from bertology.reproduce.plan import (
     Combine,
     Data,
@@ -24,6 +31,7 @@ from bertology.reproduce.plan import (
 )
 from bertology.reproduce.planner import BUNDLED_TASKS, find_tasks, plan_paper
 from bertology.results.known_claims import claims_by_id, find_claims, load_claims
+from bertology.results.over_claims import page_text
 from bertology.results.verdicts import Claim, reason_text
 from bertology.studies import JOINS, STUDIES
 
@@ -193,14 +201,22 @@ class Verification:
     chosen: ChosenClaims
     parts: Sequence[VerificationPart]
     done: list[PlanResults] = field(default_factory=list)
+    across_claims: bool = False
+    """Whether the error of the verdicts is held over all claims."""
+
+    @cached_property
+    def judged(self) -> tuple[JudgedClaim, ...]:
+        """Every chosen claim with its verdicts, once all parts were executed."""
+        done = zip(self.parts, self.done, strict=True)
+        return judge_claims(
+            [(part.claims, part.plan, results) for part, results in done],
+            across_claims=self.across_claims,
+        )
 
     @property
-    def judged(self) -> tuple[JudgedClaim, ...]:
-        """Every chosen claim with its verdicts."""
-        found: list[JudgedClaim] = []
-        for part, done in zip(self.parts, self.done, strict=True):
-            found += judge_claims(part.claims, part.plan, done)
-        return tuple(found)
+    def page_text(self) -> str:
+        """How many claims were judged, and how often that errs."""
+        return page_text(all_verdicts(self.judged), across_claims=self.across_claims)
 
     def result_of(self, claim: Claim, data: str) -> Result:
         """The result that a claim was judged on, by the title of its data."""

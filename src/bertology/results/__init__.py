@@ -3,11 +3,12 @@
 `conclude` of a study declares its quantities once, as an `Estimate`: value, interval, what the
 interval is over (`unit`, `n`), the p-value where an exact test decides, and what would settle it. A
 claim is YAML: statement, source, what was published, and a rule such as `best_head_gain above 0`. A
-`Rule` with a margin turns the estimate into holds, fails, negligible or inconclusive (`rules`).
+`Rule` with a margin turns the estimate into holds, size open, fails, negligible or inconclusive
+(`rules`).
 The verdict is computed when asked for, so an old result can be judged on a new claim.
 Intervals behind claims hold for all heads together, since the best of 144 is always picked after
-looking; `over_tasks` corrects over the tasks of a page. Claims that no paper makes are `ours` and
-counted apart. `verdicts` is the one place that words a verdict.
+looking; `over_tasks` corrects over the tasks of a page, `over_claims` over its claims. Claims that
+no paper makes are `ours` and counted apart. `verdicts` is the one place that words a verdict.
 
 What was measured stays (`measured`): the parts of a study as NetCDF, with checksums, under a key
 that is a hash of all that can change them: study, `measured_version`, measuring parameters,
@@ -21,6 +22,7 @@ figures as SVG; no pickle. The store is any fsspec URL. Files are written whole 
 from __future__ import annotations
 
 from bertology.results.known_claims import find_claims, judge, load_claims
+from bertology.results.over_claims import together
 from bertology.results.provenance import Provenance, identity_of
 from bertology.results.result import Result
 from bertology.results.rules import Outcome, Rule
@@ -39,4 +41,5 @@ __all__ = [
     "identity_of",
     "judge",
     "load_claims",
+    "together",
 ]

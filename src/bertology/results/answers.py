@@ -125,6 +125,7 @@ def verdicts_told(verdicts: Iterable[Verdict]) -> str:
         return ""
     words = {
         "holds": ("holds", "hold"),
+        "size-open": ("has an open size", "have an open size"),
         "fails": ("fails", "fail"),
         "negligible": ("is negligible", "are negligible"),
         "inconclusive": ("is open", "are open"),

@@ -3,16 +3,17 @@
 Eight tasks at 95 % each would give a false verdict on some task in every third claim. So the
 verdicts on the tasks are corrected by Hochberg's method (1988): if all of k tasks are decided at
 their own level, they stay so; else all are judged at 1 - (1 - level) / 2, which must decide all but
-one; else at 1 - (1 - level) / 3, which must decide all but two, and so on. The method asks that
-tasks do not depend on each other, or only positively; they have different examples. An estimate
-has an interval at one level only; at another one it is as wide as Student's interval would be
-(`Estimate.at_level`).
+one; else at 1 - (1 - level) / 3, which must decide all but two, and so on. Where a claim has a
+margin, whether something is there and whether it is as large as the margin are two questions, and
+each is corrected so. Each can be answered falsely on one side only, with half of the error; so both
+together keep it. The method asks that tasks do not depend on each other, or only positively; they
+have different examples. An estimate has an interval at one level only; at another one it is as wide
+as Student's interval would be (`Estimate.at_level`).
 
-Over all tasks a claim is *mixed* only where tasks surely differ: two of them have different
-verdicts, and their intervals at these levels do not overlap. Else it has the outcome that at least
-half of the judged tasks have, and is inconclusive where there is none. Where a claim fails, what it
-claims is surely smaller than what matters too; so tasks on which it fails and tasks on which it is
-negligible together make it negligible.
+What holds is there as well, and what is not there is too small as well. So over all tasks a claim
+has the outcome that at least half of the judged tasks have, or go beyond, and is inconclusive where
+there is none. It is *mixed* only where tasks surely differ: what is claimed is surely there on one,
+surely not there or too small on another, and their intervals at these levels do not overlap.
 """
 
 from __future__ import annotations
@@ -27,20 +28,52 @@ from bertology.results.rules import MIXED, NOT_RUN, Outcome
 from bertology.results.verdicts import Verdict
 from bertology.stats import Estimate
 
-_UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
+UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
+_THERE = (Outcome.HOLDS, Outcome.SIZE_OPEN)  # each goes beyond what follows
+_SMALL = (Outcome.FAILS, Outcome.NEGLIGIBLE)
 
 
-def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts on one claim, one for each task, as they are when all hold together."""
-    with_interval = [at for at, verdict in enumerate(verdicts) if _has_interval(verdict)]
-    found = list(verdicts)
-    for strictness in range(1, len(with_interval) + 1):
-        for at in with_interval:
-            found[at] = _at_level(verdicts[at], strictness)
-        still_open = sum(found[at].outcome in _UNDECIDED for at in with_interval)
-        if still_open < strictness:
+def corrected(verdicts: Sequence[Verdict], error: float = 1.0) -> list[Verdict]:
+    """The verdicts on one claim, one for each task, as they are when all hold together.
+
+    `error`: the chance of a false verdict that the claim may have at most, if it is less than that
+    of its estimates.
+    """
+    known = [verdict for verdict in verdicts if has_interval(verdict)]
+    there, size = _strictness(known, error)
+    return [_judged(v, error, there, size) if has_interval(v) else v for v in verdicts]
+
+
+def _strictness(verdicts: Sequence[Verdict], error: float) -> tuple[int, int]:
+    """By what errors are divided so that answers hold together: that it is there, that it matters.
+
+    For each question the smallest number that leaves fewer tasks open than it is itself.
+    """
+    found: list[int | None] = [None, None]
+    for strictness in range(1, len(verdicts) + 1):
+        stretched = [(v.claim.rule, at_error(v, error, strictness)) for v in verdicts]
+        still_open = [rule.leaves_open(e) for rule, e in stretched if e is not None]
+        for question in range(2):
+            if found[question] is None and sum(o[question] for o in still_open) < strictness:
+                found[question] = strictness
+        if None not in found:
             break
-    return found
+    there, size = (len(verdicts) if strictness is None else strictness for strictness in found)
+    return max(1, there), max(1, size)
+
+
+def _judged(verdict: Verdict, error: float, there: int, size: int) -> Verdict:
+    """Judged with the chance of an error divided by one number for each of the two questions."""
+    at_there, at_size = (at_error(verdict, error, times) for times in (there, size))
+    outcome = verdict.claim.rule.judge(at_there, at_size)
+    if at_there is at_size is verdict.estimate or at_there is None or at_size is None:
+        return verdict
+    level = at_size.level
+    if outcome is Outcome.FAILS:
+        level = at_there.level
+    elif outcome is Outcome.INCONCLUSIVE:
+        level = max(level, at_there.level)
+    return replace(verdict, outcome=outcome, level=level)
 
 
 def overall(verdicts: Sequence[Verdict]) -> str:
@@ -48,38 +81,43 @@ def overall(verdicts: Sequence[Verdict]) -> str:
     judged = [v for v in verdicts if v.outcome is not Outcome.NOT_APPLICABLE]
     if not judged:
         return Outcome.NOT_APPLICABLE.in_words if verdicts else NOT_RUN
-    decided = [v for v in judged if v.outcome not in _UNDECIDED]
+    decided = [v for v in judged if v.outcome not in UNDECIDED]
     if any(_surely_differ(one, other) for one, other in combinations(decided, 2)):
         return MIXED
     counts = Counter(v.outcome for v in decided)
-    most = [outcome for outcome, n in counts.items() if 2 * n >= len(judged)]
-    if Outcome.HOLDS not in most and len(most) != 1 and counts[Outcome.NEGLIGIBLE]:
-        small = counts[Outcome.NEGLIGIBLE] + counts[Outcome.FAILS]
-        most = [Outcome.NEGLIGIBLE] if 2 * small >= len(judged) else []
-    return (most[0] if len(most) == 1 else Outcome.INCONCLUSIVE).in_words
+    most = [_most(counts, side, len(judged)) for side in (_THERE, _SMALL)]
+    (found, *others) = [*filter(None, most), Outcome.INCONCLUSIVE]
+    return (found if len(others) < 2 else Outcome.INCONCLUSIVE).in_words
 
 
-def _has_interval(verdict: Verdict) -> bool:
+def _most(counts: Counter[Outcome], side: Sequence[Outcome], judged: int) -> Outcome | None:
+    """What at least half of the tasks have or go beyond; where both do, what is true of all."""
+    beyond, weaker = side
+    if 2 * counts[beyond] >= judged and 2 * counts[weaker] < judged:
+        return beyond
+    return weaker if 2 * (counts[beyond] + counts[weaker]) >= judged else None
+
+
+def has_interval(verdict: Verdict) -> bool:
+    """Whether it rests on an interval, so that it can be judged."""
     e = verdict.estimate
     return e is not None and e.n > 0 and not math.isnan(e.low) and not math.isnan(e.high)
 
 
-def _at_level(verdict: Verdict, strictness: int) -> Verdict:
-    """Judged with the chance of an error divided by `strictness`."""
-    if verdict.estimate is None or strictness == 1:
-        return verdict
-    level = 1 - (1 - verdict.estimate.level) / strictness
-    stretched = verdict.estimate.at_level(level)
-    if (
-        stretched.low == stretched.high
-    ):  # what has no width cannot be stretched, so nothing is known
-        stretched = replace(stretched, low=math.nan, high=math.nan)
-    outcome = verdict.claim.rule.judge(stretched)
-    return replace(verdict, outcome=outcome, level=level)
+def at_error(verdict: Verdict, error: float, strictness: int = 1) -> Estimate | None:
+    """Its estimate at a chance of an error, its own or what is allowed, over `strictness`."""
+    e = verdict.estimate
+    if e is None or (strictness == 1 and error >= 1 - e.level):
+        return e
+    stretched = e.at_level(1 - min(error, 1 - e.level) / strictness)
+    if stretched.low < stretched.high:
+        return stretched
+    # What has no width cannot be stretched, so nothing is known
+    return replace(stretched, low=math.nan, high=math.nan)
 
 
 def _surely_differ(one: Verdict, other: Verdict) -> bool:
-    if one.outcome is other.outcome:
+    if one.outcome.is_there is other.outcome.is_there:
         return False
     (a, b) = (_interval(v) for v in (one, other))
     return a is not None and b is not None and (a.high < b.low or b.high < a.low)

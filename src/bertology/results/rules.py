@@ -14,6 +14,7 @@ which the estimate was judged.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ class Outcome(StrEnum):
     """What can be said about a claim."""
 
     HOLDS = "holds"
+    SIZE_OPEN = "size-open"  # surely there; whether it is as large as what matters is open
     FAILS = "fails"
     NEGLIGIBLE = "negligible"
     INCONCLUSIVE = "inconclusive"
@@ -43,6 +45,11 @@ class Outcome(StrEnum):
     def in_words(self) -> str:
         """As readers see it; files keep the value."""
         return look_of(self).words
+
+    @property
+    def is_there(self) -> bool:
+        """Whether what is claimed is surely there, however large."""
+        return self in (Outcome.HOLDS, Outcome.SIZE_OPEN)
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class OutcomeStyle:
 
 LOOKS = {
     "holds": OutcomeStyle("holds", "✓", "#00664f", "green"),
+    "size-open": OutcomeStyle("size open", "◐", "#0a5a80", "bright_blue"),
     "fails": OutcomeStyle("fails", "✗", "#a8430a", "red"),
     "negligible": OutcomeStyle("negligible", "≈", "#4a4a9c", "cyan"),
     "inconclusive": OutcomeStyle("inconclusive", "?", "#6b6b6b", "yellow"),
@@ -65,7 +73,9 @@ LOOKS = {
     NOT_RUN: OutcomeStyle(NOT_RUN, "○", "#6b6b6b", "dim"),
 }
 """By the value of the outcome; `mixed` and `not run` are no outcomes of one verdict."""
-OUTCOMES = ("holds", "fails", "negligible", MIXED, "inconclusive", "not judged", NOT_RUN)
+OUTCOMES = (
+    "holds", "size open", "fails", "negligible", MIXED, "inconclusive", "not judged", NOT_RUN,
+)  # fmt: skip
 """All that a claim can be over several tasks, in words, in the order of summaries."""
 TERMINAL_STYLES = {look.words: look.style for look in LOOKS.values()}
 
@@ -131,64 +141,94 @@ class Rule:
     def _given(self) -> object:
         return self.value if self.values is None else self.values
 
-    def judge(self, estimate: Estimate | None) -> Outcome:
+    def judge(self, estimate: Estimate | None, of_size: Estimate | None = None) -> Outcome:
         """Holds if the whole interval satisfies the rule, fails if the whole interval violates it.
 
-        Negligible, before both, if what is claimed is surely smaller than the margin: of "above 0",
-        if the upper bound is below the margin. Nothing is asked of the other side, of which the
-        claim says nothing: the best of many heads surely gains less than what matters, however far
-        down its lower bound lies. Only what is surely on that other side, and not surely near,
-        fails. Inconclusive in between, or where there is no interval; not applicable without
-        evidence.
+        With a margin it holds only if the whole interval satisfies it by the margin or more. What
+        is surely there, but perhaps by less, has an open size. Negligible is what is surely less
+        than the margin: of "above 0", if the upper bound is below it. Nothing is asked of the other
+        side, of which the claim says nothing: the best of many heads surely gains less than what
+        matters, however far down its lower bound lies. Inconclusive in between, or where there is
+        no interval; not applicable without evidence.
+
+        So a narrower interval within a wider one only says more: what holds or fails stays so, an
+        open size may turn out either way, and what is negligible may turn out not to be there.
+
+        `of_size`: the same at the level at which sizes are judged, if that is another one.
         """
         if estimate is None or estimate.n == 0:
             return Outcome.NOT_APPLICABLE
         low, high = estimate.low, estimate.high
         if math.isnan(low) or math.isnan(high):
             return Outcome.INCONCLUSIVE
-        satisfied, violated = self._whole(low, high)
-        if self._too_small(low, high, violated=violated):
+        if self.value is None:
+            return self._of_range(low, high)
+        least, most = self._claimed(estimate)
+        if most <= 0:
+            return Outcome.FAILS
+        if self.margin is None:
+            return Outcome.HOLDS if least > 0 else Outcome.INCONCLUSIVE
+        least_size, most_size = self._claimed(of_size or estimate)
+        if most_size < self.margin:
             return Outcome.NEGLIGIBLE
-        if satisfied:
+        if least_size >= self.margin:
             return Outcome.HOLDS
-        return Outcome.FAILS if violated else Outcome.INCONCLUSIVE
+        return Outcome.SIZE_OPEN if least > 0 else Outcome.INCONCLUSIVE
 
-    def _whole(self, low: float, high: float) -> tuple[bool, bool]:
-        """Whether all of [low, high] satisfies the rule, and whether all of it violates it."""
-        if self.value is not None:
-            if self.relation is Relation.ABOVE:
-                return low > self.value, high <= self.value
-            return high < self.value, low >= self.value
+    def _claimed(self, estimate: Estimate) -> tuple[float, float]:
+        """At least and at most how much there is of what is claimed, seen from the value."""
+        value = self.value or 0.0
+        if self.relation is Relation.BELOW:
+            return value - estimate.high, value - estimate.low
+        return estimate.low - value, estimate.high - value
+
+    def leaves_open(self, estimate: Estimate) -> tuple[bool, bool]:
+        """Whether it is open that what is claimed is there; and that it is as large as matters."""
+        if self.value is None or self.margin is None:
+            is_open = self.judge(estimate) is Outcome.INCONCLUSIVE
+            return is_open, is_open
+        least, most = self._claimed(estimate)
+        # NaN is neither
+        return not (least > 0 or most <= 0), not (least >= self.margin or most < self.margin)
+
+    def _of_range(self, low: float, high: float) -> Outcome:
+        """The outcome of a rule with two values."""
         first, last = self.values or (-math.inf, math.inf)
         within = first <= low and high <= last
         without = high < first or low > last
-        return (within, without) if self.relation is Relation.BETWEEN else (without, within)
-
-    def _too_small(self, low: float, high: float, *, violated: bool) -> bool:
-        """Whether what is claimed is surely less than the margin; see `judge`."""
-        if self.value is None or self.margin is None:
-            return False
-        claimed, other = high - self.value, self.value - low
-        if self.relation is Relation.BELOW:
-            claimed, other = other, claimed
-        return claimed < self.margin and (other < self.margin or not violated)
+        if self.relation is Relation.OUTSIDE:
+            within, without = without, within
+        if within:
+            return Outcome.HOLDS
+        return Outcome.FAILS if without else Outcome.INCONCLUSIVE
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """The values between which its outcomes change, but for the margin."""
-        return (self.values or ()) if self.value is None else (self.value,)
+        """The values between which its outcomes change."""
+        if self.value is None:
+            return self.values or ()
+        if self.margin is None:
+            return (self.value,)
+        side = -1 if self.relation is Relation.BELOW else 1
+        return (self.value, self.value + side * self.margin)
 
     @property
     def bound(self) -> str:
-        """What the quantity must be, such as "above 1 point"."""
-        return f"{self.relation} {' and '.join(self._shown(x) for x in self.limits)}"
+        """What the quantity must be, such as "above 0 by 1 point or more"."""
+        more = "" if self.margin is None else f" by {self._shown(self.margin)} or more"
+        return f"{self._asked}{more}"
+
+    @property
+    def _asked(self) -> str:
+        values = (self.values or ()) if self.value is None else (self.value,)
+        return f"{self.relation} {' and '.join(map(self._shown, values))}"
 
     def _shown(self, value: float) -> str:
         return in_unit(value, self.unit, ".4g")
 
     def __str__(self) -> str:
         small = "" if self.margin is None else self._shown(self.margin)
-        return f"{self.quantity} {self.bound}{small and f' (less than {small} does not matter)'}"
+        return f"{self.quantity} {self._asked}{small and f' (less than {small} does not matter)'}"
 
 
 @dataclass(frozen=True)
@@ -201,26 +241,35 @@ class Settling:
     """About how many of the estimate's unit; None: more than can be had, or nobody can tell."""
     fixed: bool = False
     """Whether the model has no more of what was counted."""
+    size: int | None = None
+    """How many would settle the size too, where `needed` only tell that something is there."""
 
 
-def settling(rule: Rule, estimate: Estimate) -> Settling | None:
-    """What would settle a rule on an estimate that leaves it open; None where nobody can tell."""
+def settling(rule: Rule, estimate: Estimate, *, of_size: bool = False) -> Settling | None:
+    """What would settle a rule on an estimate that leaves it open; None where nobody can tell.
+
+    `of_size`: that something is there is settled already, and its size is not.
+    """
     half = (estimate.high - estimate.low) / 2
     if not math.isfinite(half) or not math.isfinite(estimate.value) or estimate.n < 2:
         return None
     visible = None if estimate.counted else half
-    if estimate.needed is not None and estimate.needed > estimate.n:
-        return Settling(visible, _rounded(estimate.needed))
+    if estimate.needed is not None and estimate.needed > estimate.n and not of_size:
+        return Settling(visible, _rounded(estimate.needed))  # a study's number is for the value
     if estimate.unit in _GIVEN_BY_MODEL and not estimate.remedy:
         return Settling(visible, None, fixed=True)
-    return Settling(visible, _needed(rule, estimate))
+    size = _needed(rule, estimate, (Outcome.INCONCLUSIVE, Outcome.SIZE_OPEN))
+    if of_size:
+        return Settling(visible, size)
+    needed = _needed(rule, estimate, (Outcome.INCONCLUSIVE,))
+    return Settling(visible, needed, size=None if size == needed else size)
 
 
-def _needed(rule: Rule, estimate: Estimate) -> int | None:
-    open_yet = rule.judge(estimate)
+def _needed(rule: Rule, estimate: Estimate, open_yet: Sequence[Outcome]) -> int | None:
+    """About how many would leave none of these outcomes."""
 
     def decides(n: int) -> bool:
-        return rule.judge(estimate.expected_at(n)) is not open_yet
+        return rule.judge(estimate.expected_at(n)) not in open_yet
 
     low, high = estimate.n, estimate.n * _AFFORDABLE
     if not decides(high):

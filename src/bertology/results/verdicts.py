@@ -2,7 +2,7 @@
 
 Pages, summaries, the terminal, the atlas and notebooks show verdicts in the same words:
 `Verdict.measured` and `estimate_text` say what one rests on, in full and in short; `settling_text`
-says what would settle an inconclusive one, and `reason_text` why a claim was not judged.
+says what would settle one that is open, and `reason_text` why a claim was not judged.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 OURS = "the paper does not say it; the question, or the reading of it, is our own"
 OVER_TASKS = (
     "Verdicts on several tasks are judged at levels that hold for all of them together (Hochberg). "
-    "Over all tasks a claim has the outcome of at least half of them. Mixed: tasks surely differ."
+    "Over all tasks a claim has the outcome of at least half of them. Mixed: what is claimed is "
+    "surely there on some tasks, and surely not, or too small, on others."
 )
 _USUAL = 0.95
 _LONG = 70  # characters of a reason; `Verdict.measured` has all of it
 EXPLAINED = (
-    "A claim holds if the whole interval of what was measured agrees with it, fails if the whole "
-    "interval disagrees, and is inconclusive in between. Negligible: what is claimed is surely "
-    "smaller than what matters. Not judged: the result cannot tell."
+    "A claim holds if the whole interval of what was measured agrees with it, by as much as "
+    "matters; it fails if the whole interval disagrees, and is inconclusive in between. Size open: "
+    "what is claimed is surely there, but perhaps smaller than what matters. Negligible: it is "
+    "surely smaller than what matters. Not judged: the result cannot tell."
 )
 
 
@@ -118,7 +120,8 @@ class Verdict:
     n: int
     reason: str | None = None  # why it was not judged, where that is known
     level: float | None = None
-    """The level it was judged at, where others were judged with it; see `over_tasks`."""
+    """The level it was judged at, where others were judged with it; see `over_tasks`. Of an open
+    size it is that of sizes."""
 
     @property
     def measured(self) -> str:
@@ -138,11 +141,12 @@ class Verdict:
 
     @property
     def settling(self) -> Settling | None:
-        """What would settle it, where it is inconclusive and that can be told."""
+        """What would settle it, where it or its size is open and that can be told."""
         e = self.estimate
-        if self.outcome is not Outcome.INCONCLUSIVE or e is None:
+        if self.outcome not in (Outcome.INCONCLUSIVE, Outcome.SIZE_OPEN) or e is None:
             return None
-        return settling(self.claim.rule, e if self.level is None else e.at_level(self.level))
+        at = e if self.level is None else e.at_level(self.level)
+        return settling(self.claim.rule, at, of_size=self.outcome is Outcome.SIZE_OPEN)
 
     @property
     def alone(self) -> Outcome:
@@ -230,7 +234,7 @@ def found_text(verdict: Verdict) -> str:
 
 
 def settling_text(verdict: Verdict) -> str:
-    """What an inconclusive verdict needs to be settled; empty for all others."""
+    """What a verdict needs to be settled that is inconclusive or leaves the size open."""
     found, estimate = verdict.settling, verdict.estimate
     if found is None or estimate is None:
         return ""
@@ -241,9 +245,11 @@ def settling_text(verdict: Verdict) -> str:
     if found.fixed:
         return f"{seen}, and the model has no more {estimate.unit}" if seen else ""
     level = estimate.level if verdict.level is None else verdict.level
-    settle = "settle it" if _is_usual(level) else f"settle it at {_percent(level)}"
+    settle = "settle the size" if verdict.outcome is Outcome.SIZE_OPEN else "settle it"
+    settle = settle if _is_usual(level) else f"{settle} at {_percent(level)}"
     if found.needed is not None:
         would = f"about {_counted(found.needed, estimate.unit)} would {settle}"
+        would += "" if found.size is None else f", and about {found.size:,} its size too"
     elif estimate.remedy:
         would = estimate.remedy
     elif seen:
@@ -270,12 +276,12 @@ def _notes(verdict: Verdict) -> list[str]:
 
 
 def _alone_text(verdict: Verdict) -> str:
-    """What it would be without the other tasks, where that differs."""
+    """What it would be without the verdicts that it was judged with, where that differs."""
     alone, e, level = verdict.alone, verdict.estimate, verdict.level
     if alone is verdict.outcome or e is None or level is None:
         return ""
     own, strict = _percent(e.level), _percent(level)
-    return f"{alone.in_words} at {own}, but not at the {strict} that all tasks need"
+    return f"{alone.in_words} at {own}, but not at the {strict} that all verdicts together need"
 
 
 def _is_usual(level: float) -> bool:

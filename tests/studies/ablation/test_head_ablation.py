@@ -23,7 +23,7 @@ from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.results.rules import Outcome
 from bertology.studies.ablation.head_ablation import HeadAblation, HeadAblationResult
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 from toy.shipping import Shipped
 
 
@@ -107,7 +107,7 @@ def test_finds_exactly_the_planted_head(tmp_path: Path, method: str) -> None:
     assert (others["difference"] == 0).all()
     layers = result.table("layers")
     assert list(layers["sure"]) == [True, False]
-    verdicts = {v.claim.id: v.outcome for v in result.verdicts()}
+    verdicts = {v.claim.id: told(v) for v in result.verdicts()}
     assert verdicts["dark-secrets.disabling-some-heads-hurts"] is Outcome.HOLDS
     assert verdicts["dark-secrets.disabling-some-heads-helps"] is Outcome.INCONCLUSIVE
     assert verdicts["dark-secrets.disabling-some-heads-raises-the-loss"] is Outcome.HOLDS
@@ -148,7 +148,7 @@ def test_finds_a_head_that_spoils(tmp_path: Path) -> None:
     table = result.table("heads").set_index(["layer", "head"])
     assert table.loc[planted.SPOILER, "difference"] == 1 - result.arrays.attrs["intact"]
     assert set(sure(result)) == {planted.CARRIER, planted.SPOILER}
-    verdicts = {v.claim.id: v.outcome for v in result.verdicts()}
+    verdicts = {v.claim.id: told(v) for v in result.verdicts()}
     assert verdicts["dark-secrets.disabling-some-heads-helps"] is Outcome.HOLDS
     assert verdicts["dark-secrets.disabling-a-layer-helps"] is Outcome.HOLDS
 
@@ -163,7 +163,7 @@ def test_no_claim_holds_for_a_random_model(tmp_path: Path, seed: int) -> None:
     model = hf.BertForSequenceClassification(config)
     enc = Encoder(model, planted.tokenizer(), head="classification", name="random")
     result = ablate(enc, tmp_path, resamples=500)
-    assert Outcome.HOLDS not in {v.outcome for v in result.verdicts()}
+    assert Outcome.HOLDS not in {told(v) for v in result.verdicts()}
 
 
 def test_scores_equal_a_plain_loop(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from bertology.model.loading.pruning import prune_heads
 from bertology.results.result import Result
 from bertology.results.rules import Outcome
 from bertology.studies.attention.cls_attention import ClsAttention, ClsAttentionResult
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 
 def look(encoder: Encoder, corpus: Corpus, **how: Any) -> ClsAttentionResult:
@@ -98,7 +98,7 @@ def test_a_random_model_bears_out_no_claim(spread: float, seed: int) -> None:
     torch.manual_seed(seed)
     model = hf.BertModel(config, add_pooling_layer=False).eval()
     result = look(Encoder(model, tiny.tokenizer(words)), corpus)
-    assert not [v for v in result.verdicts() if v.outcome is Outcome.HOLDS]
+    assert not [v for v in result.verdicts() if v.outcome.is_there]
     assert result.evidence()["sep_lead_from_cls"].low <= 0
 
 
@@ -122,13 +122,13 @@ def test_punctuation_is_judged_against_sep_where_the_paper_does(encoder: Encoder
     name = "punctuation_over_sep_from_cls"
     found = look(encoder, named)
     assert found.evidence()[name].high < 0  # a planted head of the last layer looks at [SEP]
-    outcomes = {v.claim.rule.quantity: v.outcome for v in found.verdicts()}
+    outcomes = {v.claim.rule.quantity: told(v) for v in found.verdicts()}
     assert outcomes[name] is Outcome.FAILS
     elsewhere = {v.claim.rule.quantity: v for v in look(encoder, planted.corpus()).verdicts()}
     assert elsewhere[name].outcome is Outcome.NOT_APPLICABLE
     even = Encoder(planted.random_model(), planted.tokenizer(), name="random")
-    random = {v.claim.rule.quantity: v.outcome for v in look(even, named).verdicts()}
-    assert random[name] is not Outcome.HOLDS
+    random = {v.claim.rule.quantity: told(v) for v in look(even, named).verdicts()}
+    assert not random[name].is_there
 
 
 def test_a_claim_of_three_tasks_is_not_judged_on_others_and_says_so(encoder: Encoder) -> None:

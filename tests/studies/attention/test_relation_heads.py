@@ -28,7 +28,7 @@ from bertology.results.store import Store
 from bertology.stats import Estimate
 from bertology.studies.attention.relation_heads import RelationHeads, RelationHeadsResult
 from bertology.studies.study import Context
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 KNOWING, TWO_BACK = (1, 2), (0, 1)
 PAIRS, PLACES, SIZE = 12, 16, 16
@@ -174,7 +174,7 @@ def test_one_margin_decides_whether_heads_follow_and_how_many(excess: float) -> 
     evidence = study._excess.evidence(heads, study.relation)
     best, verdicts = (
         evidence["frame_best_excess"],
-        {v.claim.id: v.outcome for v in judge("relation-heads", _known(evidence))},
+        {v.claim.id: told(v) for v in judge("relation-heads", _known(evidence))},
     )
     assert best is not None
     assert best.low == pytest.approx(excess, abs=1e-3)

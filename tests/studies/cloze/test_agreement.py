@@ -25,7 +25,7 @@ from bertology.stats.partial_means import partial_means
 from bertology.studies.cloze.agreement import Agreement, is_plural
 from bertology.studies.cloze.shared import pair_blank, question_of
 from bertology.studies.study import Context
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 
 def ask(encoder: Encoder, corpus: Corpus, **options: Any) -> Result:
@@ -67,7 +67,7 @@ class TestResult(ResultConformance):
 
 def outcomes(result: Result) -> dict[str, str]:
     found = judge("agreement", result.evidence(), reasons=result.reasons())
-    return {v.claim.id.partition(".")[2]: str(v.outcome) for v in found}
+    return {v.claim.id.partition(".")[2]: str(told(v)) for v in found}
 
 
 def test_agreement_with_the_subject_is_told_at_the_last_layer_alone(corpus: Corpus) -> None:

@@ -24,7 +24,7 @@ from bertology.results.result import Result
 from bertology.stats.balanced import fair_weights
 from bertology.studies.cloze.diagnostics import Diagnostics
 from bertology.studies.study import Context
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 
 def measured(encoder: Encoder, corpus: Corpus, study: Diagnostics) -> dict[str, xr.Dataset]:
@@ -52,7 +52,7 @@ def ask(encoder: Encoder, corpus: Corpus, **options: Any) -> Result:
 
 def outcomes(result: Result) -> dict[str, str]:
     found = judge("diagnostics", result.evidence(), reasons=result.reasons())
-    return {v.claim.id.partition(".")[2]: str(v.outcome) for v in found}
+    return {v.claim.id.partition(".")[2]: str(told(v)) for v in found}
 
 
 def tiny_encoder() -> Encoder:

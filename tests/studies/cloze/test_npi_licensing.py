@@ -25,7 +25,7 @@ from bertology.results.result import Result
 from bertology.studies.cloze.npi_licensing import TASKS, NpiLicensing, folds_of, labels_of
 from bertology.studies.cloze.npi_licensing.paradigms import Paradigms, whole_paradigms
 from bertology.train.probes.ridge import PENALTY, held_out_leanings
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -37,7 +37,7 @@ def ask(encoder: Encoder, corpus: Corpus, **options: Any) -> Result:
 
 def outcomes(result: Result) -> dict[str, str]:
     found = judge("npi-licensing", result.evidence(), reasons=result.reasons())
-    return {v.claim.id.partition(".")[2]: str(v.outcome) for v in found}
+    return {v.claim.id.partition(".")[2]: str(told(v)) for v in found}
 
 
 @cache

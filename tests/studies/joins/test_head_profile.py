@@ -19,7 +19,7 @@ from bertology.results.store import Store
 from bertology.stats.contrasts import group_contrast
 from bertology.studies import STUDIES
 from bertology.studies.joins.head_profile import HeadProfile, HeadProfileResult
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 LAYERS, HEADS = 6, 6
 WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)
@@ -184,7 +184,7 @@ def test_the_loss_is_judged_beside_the_score() -> None:
     assert found.loc["relation heads", "loss_p_adjusted"] < 0.05 < found["p_adjusted"].min()
     assert found.loc["vertical", "loss_contrast"] < 0
     assert len(profile.plot("groups").axes) >= 2
-    outcomes = {v.claim.id.partition(".")[2]: v.outcome for v in profile.verdicts()}
+    outcomes = {v.claim.id.partition(".")[2]: told(v) for v in profile.verdicts()}
     assert outcomes["disabling-heterogeneous-heads-raises-the-loss-more"] is Outcome.HOLDS
     assert outcomes["disabling-relation-heads-leaves-the-loss"] is Outcome.FAILS
     assert outcomes["disabling-relation-heads-raises-the-loss-like-others"] is Outcome.FAILS

@@ -15,7 +15,7 @@ from bertology.results.result import Result
 from bertology.studies.joins.subnetwork_overlap import SubnetworkOverlap
 from bertology.studies.pruning.subnetworks import METHODS
 from made_subnetworks import made_up
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 SKILL = dict.fromkeys(METHODS, 0.75)
 
@@ -99,7 +99,7 @@ def test_kappa_is_that_of_scikit_learn() -> None:
 
 def test_tasks_that_were_not_learnt_are_not_judged() -> None:
     result = joined(0.1, learnt=False)
-    assert {str(v.outcome) for v in result.verdicts()} == {"not-applicable"}
+    assert {str(told(v)) for v in result.verdicts()} == {"not-applicable"}
 
 
 def test_what_does_not_belong_together_is_refused() -> None:
@@ -113,7 +113,7 @@ def outcomes(kappa: float, own: float, draws: int) -> list[str]:
     found = []
     for draw in range(draws):
         (verdict,) = joined(kappa, draw, own=own).verdicts()
-        found.append(str(verdict.outcome))
+        found.append(str(told(verdict)))
     return found
 
 
@@ -162,6 +162,6 @@ def test_masks_are_compared_where_all_seeds_of_all_tasks_are() -> None:
 def test_one_task_tells_of_its_seeds_only() -> None:
     result = SubnetworkOverlap().join([task("mrpc", 0.6, 1)])
     assert set(result.evidence()) == {f"{k}_kappa_within" for k in ("head", "mlp", "weight")}
-    assert {str(v.outcome) for v in result.verdicts()} == {"not-applicable"}
+    assert {str(told(v)) for v in result.verdicts()} == {"not-applicable"}
     assert result.answer
     assert result.plot().axes

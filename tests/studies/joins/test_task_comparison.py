@@ -25,7 +25,7 @@ from bertology.stats import Estimate
 from bertology.studies import STUDIES
 from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult
 from bertology.studies.joins.task_comparison import TaskComparison, TaskComparisonResult
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 LAYERS, HEADS = 12, 12
 WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)
@@ -86,7 +86,7 @@ class TestResult(ResultConformance):
 
 
 def outcomes(result: Result) -> dict[str, Outcome]:
-    return {v.claim.rule.quantity: v.outcome for v in result.verdicts()}
+    return {v.claim.rule.quantity: told(v) for v in result.verdicts()}
 
 
 def test_what_was_planted_is_found_and_its_claims_hold() -> None:

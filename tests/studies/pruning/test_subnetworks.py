@@ -37,7 +37,7 @@ from bertology.train.starts import STARTS
 from bertology.train.subnetworks import answers_on, measure_cut, retrained
 from bertology.train.tuning import TuningJob, tune
 from made_subnetworks import made_up
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 # Masks -------------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class TestResult(ResultConformance):
 
 def test_what_was_published_bears_the_claims_out() -> None:
     result = made_up(AS_PUBLISHED, seeds=10, n=4000)
-    found = {v.claim.id.partition(".")[2]: str(v.outcome) for v in result.verdicts()}
+    found = {v.claim.id.partition(".")[2]: str(told(v)) for v in result.verdicts()}
     assert set(found.values()) == {"holds"}, found
     assert "good ones score" in result.answer
     assert "50 % of weights left" in result.headline()
@@ -171,7 +171,7 @@ def test_what_was_published_bears_the_claims_out() -> None:
 def test_the_opposite_makes_them_fail() -> None:
     scores = {m: 1 - s for m, s in AS_PUBLISHED.items()} | {"random-importance": 0.22}
     result = made_up(scores, seeds=10, n=4000)
-    found = {v.claim.id.partition(".")[2]: str(v.outcome) for v in result.verdicts()}
+    found = {v.claim.id.partition(".")[2]: str(told(v)) for v in result.verdicts()}
     assert set(found.values()) == {"fails"}, found
 
 
@@ -179,7 +179,7 @@ def test_equal_subnetworks_bear_no_claim_out() -> None:
     held, draws = 0, 8
     for draw in range(draws):
         result = made_up(dict.fromkeys(METHODS, 0.75), draw=draw, n=200)
-        outcomes = {v.claim.id.partition(".")[2]: str(v.outcome) for v in result.verdicts()}
+        outcomes = {v.claim.id.partition(".")[2]: str(told(v)) for v in result.verdicts()}
         outcomes.pop("good-parts-like-random-ones")  # which is true here
         held += list(outcomes.values()).count("holds")
     assert held <= binom.ppf(0.999, draws, 0.05)
@@ -187,15 +187,13 @@ def test_equal_subnetworks_bear_no_claim_out() -> None:
 
 def test_models_that_learnt_nothing_are_not_judged() -> None:
     result = made_up(dict.fromkeys(METHODS, 0.5), learnt=False)
-    assert {str(v.outcome) for v in result.verdicts()} == {"not-applicable"}
+    assert {str(told(v)) for v in result.verdicts()} == {"not-applicable"}
     assert "does not surely beat a constant answer" in result.answer
 
 
 def test_subnetworks_that_are_nearly_the_whole_model_are_not_judged() -> None:
     result = made_up(dict.fromkeys(METHODS, 0.8), left=0.9, n=60)
-    assert {str(v.outcome) for v in result.verdicts() if "parts" in v.claim.id} == {
-        "not-applicable"
-    }
+    assert {str(told(v)) for v in result.verdicts() if "parts" in v.claim.id} == {"not-applicable"}
     assert "90 % of the elements are left" in result.reasons()["good_over_random_importance"]
 
 
@@ -213,7 +211,7 @@ def test_likeness_is_not_judged_where_a_training_failed() -> None:
     )  # fmt: skip
     why = failed.reasons()["good_over_random_importance"]
     assert "2 of 10 trained subnetworks" in why
-    found = {v.claim.id.partition(".")[2]: str(v.outcome) for v in failed.verdicts()}
+    found = {v.claim.id.partition(".")[2]: str(told(v)) for v in failed.verdicts()}
     assert found["good-parts-like-random-ones"] == "not-applicable"
     assert found["random-parts-above-bad-ones"] != "not-applicable"
     runs = failed.table("runs").groupby("method")["collapsed"].sum()
@@ -281,4 +279,4 @@ def test_a_task_without_an_answer_is_not_judged(tmp_path: Path) -> None:
         **{**HOW, "prunings": ("importance",)},
     )
     assert isinstance(result, Result)
-    assert {str(v.outcome) for v in result.verdicts()} <= {"not-applicable", "inconclusive"}
+    assert {str(told(v)) for v in result.verdicts()} <= {"not-applicable", "inconclusive"}

@@ -28,7 +28,7 @@ from bertology.studies.training.architecture_sweep import (
 )
 from bertology.train.pretrain.cost import Curve, body_flops, body_parameters
 from bertology.train.vocabulary import wordpieces
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 AT = np.linspace(0.04, 1, 25)  # shares of the run at which it is evaluated
 
@@ -98,7 +98,7 @@ def provenance() -> Provenance:
 
 
 def outcomes(result: Result) -> dict[str, Outcome]:
-    return {v.claim.id.partition(".")[2]: v.outcome for v in result.verdicts()}
+    return {v.claim.id.partition(".")[2]: told(v) for v in result.verdicts()}
 
 
 def test_planted_effects_bear_the_claims_out() -> None:

@@ -41,7 +41,7 @@ from bertology.studies.training.fine_tuning_starts import (
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.starts import find_start
 from bertology.train.tuning import TuningJob, tune
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 CLAIMS = {
     "fine_tuned_over_frozen": Rule("fine_tuned_over_frozen", Relation.ABOVE, 0.1),
@@ -99,7 +99,7 @@ def outcomes(result: Result) -> dict[str, Outcome]:
         for name, rule in CLAIMS.items()
     ]
     judged = judge("fine-tuning-starts", result.evidence(), claims, reasons=result.reasons())
-    return {v.claim.id: v.outcome for v in judged}
+    return {v.claim.id: told(v) for v in judged}
 
 
 AS_PUBLISHED = {"pretrained": 0.84, "random": 0.5, "frozen": 0.6, "frozen-features": 0.7}

@@ -37,11 +37,11 @@ from bertology.train.encoded import encode
 from made_tunings import WORDS, KilledError
 from made_variants import made_up
 from made_ways import other_task, with_its_head
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 
 def outcomes(result: Result) -> dict[str, str]:
-    return {v.claim.id.partition(".")[2]: str(v.outcome) for v in result.verdicts()}
+    return {v.claim.id.partition(".")[2]: str(told(v)) for v in result.verdicts()}
 
 
 AS_PUBLISHED = {"layer-mix": 0.85, "joined-layers": 0.85, "intermediate": 0.85, "features": 0.6}

@@ -35,7 +35,7 @@ from bertology.studies.training.pretraining_objectives import (
 )
 from bertology.studies.training.shared import NOT_LEARNT
 from bertology.train.pretrain.objectives import find_objective
-from result_conformance import ResultConformance
+from result_conformance import ResultConformance, told
 
 GAINS = {  # over BERT's own objective, in every measure but the loss
     "static": -0.05, "no-sentence-loss": 0.03, "no-nsp": 0.03, "span-boundary": 0.06,
@@ -93,7 +93,7 @@ def provenance() -> Provenance:
 
 
 def outcomes(result: Result) -> dict[str, Outcome]:
-    return {v.claim.id.partition(".")[2]: v.outcome for v in result.verdicts()}
+    return {v.claim.id.partition(".")[2]: told(v) for v in result.verdicts()}
 
 
 def test_planted_differences_bear_the_claims_out() -> None:

@@ -12,7 +12,8 @@ from bertology.report.atlas.naming import Entry, in_words
 from bertology.report.web import Html, anchor, chip, element, folded, option, titled_chip
 from bertology.results.answers import listed
 from bertology.results.known_claims import load_claims
-from bertology.results.over_tasks import corrected, overall
+from bertology.results.over_claims import page_text, together
+from bertology.results.over_tasks import overall
 from bertology.results.rules import NOT_RUN, OUTCOMES
 from bertology.results.verdicts import EXPLAINED, OURS, OVER_TASKS, Claim, Verdict
 
@@ -33,25 +34,28 @@ class Judged:
         return overall([verdict for _, verdict in self.verdicts])
 
 
-def judged_on(entries: Iterable[Entry], claims: Sequence[Claim] | None = None) -> list[Judged]:
+def judged_on(
+    entries: Iterable[Entry],
+    claims: Sequence[Claim] | None = None,
+    *,
+    across_claims: bool = False,
+) -> list[Judged]:
     """Every known claim with its verdicts, in the order of the claims' files."""
-    verdicts: dict[str, list[tuple[Entry, Verdict]]] = {}
-    for entry in entries:
-        for verdict in entry.result.verdicts():
-            verdicts.setdefault(verdict.claim.id, []).append((entry, verdict))
     known = load_claims() if claims is None else claims
-    return [Judged(claim, _together(verdicts.get(claim.id, ()))) for claim in known]
+    verdicts: dict[str, list[tuple[Entry, Verdict]]] = {claim.id: [] for claim in known}
+    given = [(entry, v) for entry in entries for v in entry.result.verdicts()]
+    given = [(entry, v) for entry, v in given if v.claim.id in verdicts]
+    corrected = together((v for _, v in given), across_claims=across_claims)
+    for (entry, _), verdict in zip(given, corrected, strict=True):
+        verdicts[verdict.claim.id].append((entry, verdict))
+    return [Judged(claim, tuple(verdicts[claim.id])) for claim in known]
 
 
-def _together(verdicts: Sequence[tuple[Entry, Verdict]]) -> tuple[tuple[Entry, Verdict], ...]:
-    found = corrected([verdict for _, verdict in verdicts])
-    return tuple((entry, v) for (entry, _), v in zip(verdicts, found, strict=True))
-
-
-def claims_piece(judged: Sequence[Judged], model: str) -> Html:
+def claims_piece(judged: Sequence[Judged], model: str, *, across_claims: bool = False) -> Html:
     """The section: counts, filters, and a row for each claim."""
     known = {j.overall for j in judged}
     rows = [_row(j, model) for j in judged]
+    errs = page_text((v for j in judged for _, v in j.verdicts), across_claims=across_claims)
     columns = ("What the literature says", "Published", "Found here")
     head = element("tr", *(Html(f'<th scope="col">{c}</th>') for c in columns))
     made = element(
@@ -61,7 +65,7 @@ def claims_piece(judged: Sequence[Judged], model: str) -> Html:
         "section",
         element("h2", "Claims"),
         tally(judged),
-        element("p", f"{EXPLAINED} {OVER_TASKS}", kind="soft"),
+        element("p", f"{EXPLAINED} {OVER_TASKS} {errs}", kind="soft"),
         _filters(judged, [n for n in OUTCOMES if n in known]),
         element("p", id="claims-count", kind="soft", role="status"),
         element("div", made, kind="wide"),
@@ -162,6 +166,7 @@ _LINES = 5  # the last one is about claims
 # An outcome over all tasks, said of one claim and of several.
 _FORMS = {
     "holds": ("holds", "hold"),
+    "size open": ("has an open size", "have an open size"),
     "fails": ("fails", "fail"),
     "negligible": ("is about something negligible", "are about something negligible"),
     "mixed": ("differs over tasks", "differ over tasks"),

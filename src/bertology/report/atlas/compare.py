@@ -202,6 +202,8 @@ def compare_piece(
     of_layers: Html = _NOTHING,
     numbers: Html = _NOTHING,
     lacking: Html = _NOTHING,
+    *,
+    across_claims: bool = False,
 ) -> Html:
     """The section; the page's script fills the grids. `of_layers`: where those of layers stand.
 
@@ -220,7 +222,8 @@ def compare_piece(
             element("p", _nothing_shared(first, second)),
             preformatted("\n".join(map(_command, (first, second)))),
         ]
-    pieces += [lacking, element("h3", "Verdicts"), _verdicts(first, second)]
+    pieces += [lacking, element("h3", "Verdicts")]
+    pieces.append(_verdicts(first, second, across_claims=across_claims))
     return element("section", joined(pieces), id="compare")
 
 
@@ -242,8 +245,9 @@ def _command(side: Side) -> str:
     return f"bertology run attention-maps --model {shlex.quote(model)} {_OVER}"
 
 
-def _verdicts(first: Side, second: Side) -> Html:
-    told = list(zip(judged_on(first.entries), judged_on(second.entries), strict=True))
+def _verdicts(first: Side, second: Side, *, across_claims: bool) -> Html:
+    judged = [judged_on(side.entries, across_claims=across_claims) for side in (first, second)]
+    told = list(zip(*judged, strict=True))
     both = [(a, b) for a, b in told if _telling(a) and _telling(b)]
     both.sort(key=lambda pair: _changed(*pair) == "no")
     if not both:
@@ -265,7 +269,7 @@ def _side(judged: Judged) -> Html:
     return joined(
         element(
             "div",
-            chip(v.outcome, v.outcome.value),
+            chip(v.outcome, v.outcome.in_words),
             f" {entry.label}",
             element("div", v.measured, kind="soft"),
         )

@@ -43,12 +43,15 @@ def atlas_page(
     *,
     drawn: Callable[[int], None] = lambda n: None,
     left_out: Sequence[LeftOut] = (),
+    across_claims: bool = False,
 ) -> str:
     """One HTML file that needs nothing but itself; `compared` puts two models side by side.
 
     `drawn` is called for each result that is ready. `left_out` says what could not be measured.
+    `across_claims`: the error of verdicts is held over all claims of a model.
     """
     entries, shape = subject.entries, subject.grid
+    judged = judged_on(entries, across_claims=across_claims)
     measures = head_measures(entries, shape)
     data: dict[str, object] = {
         "model": subject.name,
@@ -61,10 +64,13 @@ def atlas_page(
             table_key(e, n): table_data(t) for e in entries for n, t in e.result.tables.items()
         },
         "claims": {
-            e.anchor: [
-                [v.claim.id, v.claim.statement, v.outcome.value] for v in e.result.verdicts()
+            entry.anchor: [
+                [j.claim.id, j.claim.statement, v.outcome.value]
+                for j in judged
+                for of, v in j.verdicts
+                if of is entry
             ]
-            for e in subject.entries
+            for entry in entries
         },
         "colours": _colours(),
     }
@@ -74,18 +80,21 @@ def atlas_page(
         of_layers = layer_pairs_piece(*compared) if layers else Html("")
         found = side_by_side(*compared, left_out)
         told = numbers_piece(found), lacking_piece(found)
-        beside = compare_piece(*compared, pairs, of_layers, *told)
+        beside = compare_piece(*compared, pairs, of_layers, *told, across_claims=across_claims)
         names = [side.name for side in compared]
         data |= {"pairs": compare_data(pairs), "layerPairs": layers, "sides": names}
         title = " and ".join(names)
-    judged = judged_on(entries)
     pieces = [
         _header(subject, judged, compared=compared is not None),
         in_short(entries, judged),
         beside,
         _heads(subject, measures),
         profiles_piece(entries, shape[0]),
-        claims_piece(judged, portable_name(str(subject.model.get("name") or subject.name))),
+        claims_piece(
+            judged,
+            portable_name(str(subject.model.get("name") or subject.name)),
+            across_claims=across_claims,
+        ),
         chapters(entries, describe, shape, drawn),
         _made(subject),
         Html(f'<script type="application/json" id="data">{_json(data)}</script>'),

@@ -26,7 +26,7 @@ def verdicts_section(report: ReproductionReport) -> Html:
     if ours:
         pieces += [element("h3", "Our own questions"), element("p", f"Here {OURS}.", kind="soft")]
         pieces += [_tally(ours), *(claim_line(j, report.paper) for j in _in_order(ours))]
-    pieces.append(element("p", f"{EXPLAINED} {OVER_TASKS}", kind="soft"))
+    pieces.append(element("p", f"{EXPLAINED} {OVER_TASKS} {report.page_text}", kind="soft"))
     return element("section", joined(pieces), id="verdicts")
 
 

@@ -9,10 +9,11 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 
-from bertology.reproduce.judged import JudgedClaim, count_outcomes, counts_text
+from bertology.reproduce.judged import JudgedClaim, all_verdicts, count_outcomes, counts_text
 from bertology.reproduce.paper import Exhibit, TextTable
 from bertology.reproduce.report import ReproductionReport, short_name
 from bertology.reproduce.tables import NOTHING, our_table
+from bertology.results.over_claims import false_holds
 from bertology.results.provenance import library_versions
 from bertology.results.rules import NOT_RUN, OUTCOMES, Outcome, look_of, named_look
 from bertology.results.verdicts import EXPLAINED, OURS, OVER_TASKS, Verdict, found_text, reason_text
@@ -34,6 +35,7 @@ def as_json(report: ReproductionReport) -> str:
         "tasks": [{"name": d.name, "sample": d.sample} for d in report.plan.tasks],
         "counts": report.counts,
         "counts_of_ours": count_outcomes(j for j in report.judged if j.claim.ours),
+        **error_record(report.judged, across_claims=report.options.across_claims),
         "claims": [_claim(judged) for judged in report.judged],
         "exhibits": [
             {"label": e.label, "study": e.study, "columns": n.columns, "rows": n.rows}
@@ -46,6 +48,12 @@ def as_json(report: ReproductionReport) -> str:
         "results": {key: r.identity for key, r in report.done.results.items()},
     }
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def error_record(judged: Sequence[JudgedClaim], *, across_claims: bool) -> dict[str, object]:
+    """Whether the error is held over all claims; else how many would at most hold by chance."""
+    by_chance = None if across_claims else round(false_holds(all_verdicts(judged)), 4)
+    return {"across_claims": across_claims, "false_holds_at_most": by_chance}
 
 
 def _claim(judged: JudgedClaim) -> dict[str, object]:
@@ -129,7 +137,7 @@ def _verdict_lines(report: ReproductionReport) -> Iterator[str]:
             yield ""
             yield from _table(("verdict", "claim", "section", "on which data"), rows)
             yield ""
-    yield f"{EXPLAINED} {OVER_TASKS}"
+    yield f"{EXPLAINED} {OVER_TASKS} {report.page_text}".rstrip()
     yield "What is measured: `bertology claims show ID`; `bertology claims` lists the ids."
     yield ""
 

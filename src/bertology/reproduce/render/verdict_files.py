@@ -8,7 +8,7 @@ import json
 from datetime import UTC, datetime
 
 from bertology.reproduce.judged import JudgedClaim, count_outcomes
-from bertology.reproduce.render.summary import verdict_record
+from bertology.reproduce.render.summary import error_record, verdict_record
 from bertology.reproduce.verify import Verification
 from bertology.results.provenance import library_versions
 from bertology.results.rules import NOT_RUN
@@ -32,6 +32,7 @@ def as_json(found: Verification, *, model: dict[str, object], command: str | Non
         "model": model,
         "counts": found.counts,
         "counts_of_ours": count_outcomes(j for j in found.judged if j.claim.ours),
+        **error_record(found.judged, across_claims=found.across_claims),
         "claims": [_claim(found, judged) for judged in found.judged],
         "left_out": [{"id": c.id, "reason": why} for c, why in found.chosen.left_out],
         "missing": sorted({m.name for part in found.parts for m in part.plan.missing}),

@@ -93,7 +93,7 @@ function claimsAround(place) {
   }
   if (!found.size) return [];
   const rows = [...found.values()].map(([id, statement, outcome, label]) =>
-    make("li", {}, make("span", { class: `chip ${outcome}` }, outcome), " ",
+    make("li", {}, make("span", { class: `chip ${outcome}` }, outcome.replace("-", " ")), " ",
       make("a", { href: `#claim-${id}` }, statement), make("span", { class: "soft" }, ` ${label}`)));
   return [make("details", {},
     make("summary", {}, `Claims judged on results in which this head stands out (${rows.length})`),
