@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,12 +14,17 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from bertology.report.atlas.about import About
+from bertology.report.atlas.chapters import chapters
+from bertology.report.atlas.naming import Entry
+from bertology.report.latex import strongest_as_latex
 from bertology.report.settled_layout import SettledLayout
 from bertology.results.known_claims import load_claims
 from bertology.results.measures import Measure
 from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.studies.joins.training_steps import TrainingSteps
+from found_states import STATES, State, contradictions, first_heads, in_state
 
 
 class ResultConformance:
@@ -92,6 +98,25 @@ class ResultConformance:
                 assert found.value <= found.high + 1e-9
         claimed = [c for c in load_claims() if c.study == result.provenance.study]
         assert len(result.verdicts()) == len(claimed)
+
+    @pytest.mark.parametrize("state", STATES)
+    def test_what_it_says_is_true_whatever_is_sure(
+        self, result: Result, state: State, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = in_state(result, state)
+        check_answer(found.answer)
+        assert not list(contradictions(found, state)), found.answer
+        named = set(re.findall(r"[Hh]ead (\d+\.\d+)", found.answer))
+        first = first_heads(found)
+        assert not (named and first) or named & first, "the table begins with another head"
+        found.summary()
+        for name in found.tables:
+            strongest_as_latex(found, name)
+        for name in found.figures() if state == "nothing" else ():  # others are drawn as planted
+            found.plot(name)
+        monkeypatch.setattr(Result, "svg", lambda self, name: b"<svg/>")
+        page = chapters([Entry(found)], lambda study: About(), (1, 1))
+        assert escape(found.answer) in str(page)
 
     @pytest.mark.usefixtures("drawn", "one_laid_out")
     def test_what_is_stored_is_read_back_and_drawn(self, result: Result, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.results.answers import plain, strongest, strongest_of
+from bertology.results.answers import plain, raised, strongest, strongest_of
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
@@ -166,7 +166,7 @@ class TokenClassesResult(Result):
         most = strongest(share, n=n, level=level, together=False)
         sink = f"{PARTS[part]} is surely a sink: " if most.estimate.low > SINK else ""
         told = f"{most.name} gives {'it' if sink else PARTS[part]} {plain(most.estimate, '.2f')}"
-        told = f"{sink}{told if sink else told.capitalize()} of its attention."
+        told = f"{sink}{told if sink else raised(told)} of its attention."
         return f"{told} {self._beyond_their_like()}".rstrip()
 
     def _beyond_their_like(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from bertology.data.words.piece_words import run_starts
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.answers import NOTHING_SURE, plain
+from bertology.results.answers import NOTHING_SURE, plain, turned
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
 from bertology.results.provenance import Provenance
@@ -239,8 +239,7 @@ def _moved(fall: Estimate) -> str:
     """`falls by 0.10 [0.05, 0.15]`, or `rises by …` where it falls by less than nothing."""
     if fall.value >= 0:
         return f"falls by {plain(fall, '.2f')}"
-    rise = replace(fall, value=-fall.value, low=-fall.high, high=-fall.low)
-    return f"rises by {plain(rise, '.2f')}"
+    return f"rises by {plain(turned(fall), '.2f')}"
 
 
 _LINES = {
@@ -313,9 +312,9 @@ class SelfSimilarity(TextBlocks):
     fall from it is given, too. A model that learnt nothing also mixes
     words with their context, more with each layer: the same is measured on copies with shuffled
     weights, and where the model is not surely other than one more of these, the claim is not
-    judged. A text that is there twice is read once. A word of which fewer than two texts are left when
-    one block of texts is left out has no similarity there: it is left out, and a note counts such
-    words. Intervals are over words (Student's t; a word
+    judged. A text that is there twice is read once. A word of which fewer than two texts are left
+    when one block of texts is left out has no similarity there: it is left out, and a note counts
+    such words. Intervals are over words (Student's t; a word
     counts in what random words give, too) and over texts (one of ten blocks of texts left out at a
     time), both added as squares.
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 BETTER, WORSE = "better", "worse"
+_NAMED = 3  # of those that are better, or worse, in the answer
 TITLED = "title_"  # and a name: the fact that holds the title of a variant without its own
 
 
@@ -90,15 +91,16 @@ class FinetuningVariantsResult(ScoredRunsResult):
         """Which variants are surely better or worse than plain fine-tuning."""
         rows = self._gains
         over = f"{len(rows)} variants; {self.facts['judged']}, over {self.facts['seeds']} seeds"
+        rows = rows.sort_values("over_plain", ascending=False, kind="stable")
         told = {
-            what: [self._named(row) for _, row in rows[rows["sure"] == what].iterrows()]
-            for what in (BETTER, WORSE)
+            what: [self._named(row) for _, row in some[some["sure"] == what].iterrows()]
+            for what, some in ((BETTER, rows), (WORSE, rows[::-1]))
         }
         if not any(told.values()):
             than = "no variant is surely better or worse than plain fine-tuning"
             return f"{NOTHING_SURE}: {than} ({over})."
         first, *others = (
-            f"surely {what}: {listed(names)}" for what, names in told.items() if names
+            f"surely {what}: {listed(names, _NAMED)}" for what, names in told.items() if names
         )
         beside = "beside plain fine-tuning"
         return f"{first[0].upper()}{'; '.join([first[1:], *others])}, {beside} ({over})."
