@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
@@ -171,7 +171,11 @@ class TokenClassesResult(Result):
 
     def _beyond_their_like(self) -> str:
         words = [f"excess-{kind}" for kind in LINGUISTIC]
-        tested = [m for m in self._of_heads() if m.name in words]
+        more = (
+            replace(m, sure=m.sure & (m.values > 0)) if m.sure is not None else m
+            for m in self._of_heads()
+        )
+        tested = [m for m in more if m.name in words]
         if not tested:
             return ""
         best, found = strongest_of(tested, n=1, level=float(self.facts["level"]))

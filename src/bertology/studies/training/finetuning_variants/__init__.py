@@ -14,7 +14,7 @@ from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
-from bertology.results.answers import NOTHING_SURE, listed
+from bertology.results.answers import NOTHING_SURE, listed, of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
@@ -75,9 +75,11 @@ class FinetuningVariantsResult(ScoredRunsResult):
         return self._written.get(name) or TITLES[name]
 
     def _named(self, row: pd.Series[Any]) -> str:
-        """The title of a variant, and whether none of its runs learnt anything."""
+        """The title of a variant, what it gains, and whether none of its runs learnt anything."""
         none_learnt = int(row["failed"]) == int(self.facts["seeds"])
-        return f"{self._title(str(row['variant']))}{' (no run learnt)' if none_learnt else ''}"
+        gain = points(of_row(row, ("over_plain", "over_plain_low", "over_plain_high")))
+        more = f"{gain}; no run learnt" if none_learnt else gain
+        return f"{self._title(str(row['variant']))} ({more})"
 
     @property
     def _gains(self) -> pd.DataFrame:
