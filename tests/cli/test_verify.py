@@ -161,6 +161,10 @@ def test_the_plan_has_no_more_than_the_claims_need(
     assert code == 0, said
     assert "Left out" not in said
     assert "('mlm-nsp', 'sop')" in said
+    code, said = call(home / "tiny", "--dry-run", "--claims", "numersense")
+    assert code == 0, said
+    assert "No step for claims of number-words: grammar has no answer, candidates" in said
+    assert "what the claims need: nothing that can be run here." in said
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,7 +13,15 @@ import xarray as xr
 
 from bertology.report.export import export
 from bertology.report.intervals import with_intervals
-from bertology.results.answers import listed, percent, points, strongest, strongest_of
+from bertology.results.answers import (
+    listed,
+    percent,
+    points,
+    raised,
+    strongest,
+    strongest_of,
+    turned,
+)
 from bertology.results.evidence import evidence_array
 from bertology.results.hundredths import in_hundredths, rows_in_hundredths
 from bertology.results.measures import Measure
@@ -99,6 +107,11 @@ def test_shares_and_points_have_their_unit() -> None:
     assert points(Estimate(-0.02, math.nan, math.nan, 2)) == "-2.0 points (no interval)"
     assert listed("abc") == "a, b and c"
     assert listed("a") == "a"
+    assert listed("") == "none"
+    assert listed("abcd", 2) == "a, b and 2 more"
+    assert listed("ab", 2) == "a and b"
+    assert points(turned(Estimate(-0.02, -0.03, 0.01, 20))) == "2.0 points [-1.0, 3.0]"
+    assert raised("[CLS] gets MRPC") == "[CLS] gets MRPC"
 
 
 @pytest.mark.parametrize("value", [1.25, 0.35, 2.5, 0.0125 * 100, 12345.5, 1e-7 * 1.5])

@@ -110,19 +110,14 @@ def test_the_ten_strongest_rows_have_effect_and_interval_in_one_cell() -> None:
     assert lines.index(r"\begin{table}") < lines.index(r"\end{tabular}") < len(lines) - 1
 
 
-def test_the_caption_tells_the_order_of_these_rows_and_not_that_of_another_table() -> None:
-    """Of ablations it said "by the loss", which is not in the excerpt."""
-
-    class OtherOrder(Ranked):
-        def order_of(self, name: str) -> str:
-            return "surest first"
-
+def test_rows_and_caption_are_those_that_are_shown() -> None:
+    """The answer in the caption named head 0.7, which was row 16."""
     effect = np.arange(12) / 10
-    plain = ranked(excess=effect, excess_low=effect - 1, excess_high=effect + 1)
-    lines = excerpt(OtherOrder(plain.provenance, plain.tables, plain.arrays))
-    assert body(lines)[0].startswith("$11$ & $11$")
-    assert any("largest excess first" in line for line in lines)
-    assert not any("surest" in line for line in lines)
+    result = ranked(excess=effect, excess_low=effect - 1, excess_high=effect + 1)
+    result.tables["links"]["sure"] = effect == 0.5
+    lines = excerpt(result)
+    assert [row.split(" & ")[0] for row in body(lines)[:2]] == ["$5$", "$11$"]
+    assert any("10 of 12 rows, sure ones before others, largest excess first" in x for x in lines)
 
 
 def test_corrected_bounds_go_before_others_and_small_numbers_have_powers() -> None:

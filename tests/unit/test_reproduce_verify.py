@@ -109,6 +109,25 @@ def test_claims_of_a_part_of_a_survey_have_the_steps_of_its_plan() -> None:
     assert keys(nuggets.plan) == joined
 
 
+def test_no_study_is_planned_on_data_without_its_fields() -> None:
+    """`verify --claims numersense` planned number words on sentences without answers."""
+    numbers = claim("numersense.number-words-are-known")
+    pairs = replace(numbers, id="other-paper.pairs", study="agreement")
+    joined = replace(numbers, id="other-paper.joined", study="head-profile")
+    strange = replace(numbers, id="other-paper.strange", study="no-such-study")
+    (part,) = plan_parts([numbers, pairs, joined, strange], OPTIONS, SHAPE)
+    (step,) = part.plan.steps
+    assert (step.study, step.data.name) == ("agreement", "grammar-agreement")
+    why = part.without_steps
+    assert set(why) == {"number-words", "head-profile", "no-such-study"}
+    assert why["number-words"].startswith("grammar has no answer, candidates, which")
+    assert "bertology run number-words --corpus NAME" in why["number-words"]
+    assert "not installed" in why["no-such-study"]
+    assert why["head-profile"] == JOINS.get("head-profile").lacking
+    done = Verification(ChosenClaims((numbers,)), [part], [PlanResults()])
+    assert done.why_open(done.judged[0]) == why["number-words"]
+
+
 def test_a_plugins_claims_are_judged_on_a_classifier_where_they_need_one() -> None:
     ablation = replace(claim("dark-secrets.disabling-some-heads-hurts"), id="other-paper.ablation")
     types = replace(claim("dark-secrets.first-three-map-types-are-common"), id="other-paper.maps")

@@ -364,6 +364,13 @@ def test_tables_are_shown_with_the_strongest_rows_first() -> None:
     assert result.shown("effects")["difference"].tolist() == [-0.4, 0.2, 0.1, 0.0]
     assert result.shown("layers").equals(layers)  # profiles keep their order
     assert result.table("heads") is heads
+    sure = heads.assign(sure=[False, True, False, False])
+    result.tables["heads"] = sure
+    assert result.shown("heads")["excess"].tolist()[:3] == [0.1, 0.3, -9.0]
+    assert result.order_of("heads") == "sure ones before others, largest excess first"
+    bounded = heads.assign(excess_low=[-10.0, 0.05, np.nan, -0.1], excess_high=1.0)
+    result.tables["heads"] = bounded
+    assert result.shown("heads")["excess"].tolist()[:2] == [0.1, 0.3]  # by its own interval
     scores = pd.DataFrame(
         {"score": ["ari", "accuracy"], "n": 9, "layer": [-1, 3], "value": 0.5, "excess": [0.1, 0.3]}
     )

@@ -441,7 +441,6 @@ def decided(results: Sequence[Result]) -> tuple[list[Verdict], int]:
 
 def _listed(one: str, numbers: Sequence[int]) -> str:
     """`layer 3`, `layers 3 and 4`, `layers 3, 4 and 7`."""
-    words = [str(n) for n in numbers]
-    if len(words) == 1:
-        return f"{one} {words[0]}"
-    return f"{one}s {', '.join(words[:-1])} and {words[-1]}"
+    from bertology.results.answers import listed
+
+    return f"{one}{'s' * (len(numbers) > 1)} {listed(numbers)}"

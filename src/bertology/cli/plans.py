@@ -101,9 +101,12 @@ def show_missing(plan: StepPlan) -> None:
 
 
 def show_plan(plan: StepPlan, model: str, *, title: str) -> None:
-    """The steps as a table."""
+    """The steps as a table, if there are any."""
     from bertology.reproduce.plan import Combine, FineTune, RunSteps, RunStudy
 
+    if not plan.steps:
+        say(f"{title}: nothing that can be run here.")
+        return
     rows = []
     for number, step in enumerate(plan.steps, start=1):
         study, _, _ = step.key.partition("@")

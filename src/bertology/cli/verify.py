@@ -117,6 +117,8 @@ def _verify(options: VerifyOptions) -> Verification | None:
         show_missing(part.plan)
     if options.dry_run:
         for part in parts:
+            for study, why in part.without_steps.items():
+                warn(f"No step for claims of {study}: {why}.")
             show_plan(part.plan, asked.model, title=f"{part.title}: what the claims need")
         return None
     check_folder(to)

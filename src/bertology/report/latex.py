@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertology.report.intervals import with_intervals
 from bertology.results.number_text import whole_number_text
-from bertology.results.ranking import NAMES, Ranking, ranking_of, strongest_first
+from bertology.results.ranking import NAMES, column_of, order_told, strongest_first
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,24 +97,17 @@ def _ranked(result: Result, name: str) -> tuple[pd.DataFrame, str | None, str]:
 
     Heads that no one ranks are ranked by their first number that has an interval.
     """
-    table = result.tables[name]
+    table, ranking = result.shown(name), result.ranking(name)
     if any(n is not None for n in table.index.names):
         table = table.reset_index()
-    ranking = ranking_of(table, result.strongest.get(name))
     if ranking is not None:
-        # Not the order of `shown`, which may be by a number that is not in this small table.
-        return _by(table, ranking)
+        return table, column_of(ranking), result.order_of(name)
     columns, rows = with_intervals(table)
     effect = next((c for i, c in enumerate(columns) if any(_is_interval(r[i]) for r in rows)), None)
     effect = effect if effect in table else next(_numbers(table), None)
     if effect is None or "head" not in table:
         return table, effect, ""
-    return _by(table, effect)
-
-
-def _by(table: pd.DataFrame, ranking: Ranking) -> tuple[pd.DataFrame, str, str]:
-    effect = ranking.strip("|")
-    return strongest_first(table, ranking), effect, f"largest {effect.replace('_', ' ')} first"
+    return strongest_first(table, effect), effect, order_told(table, effect)
 
 
 def _numbers(table: pd.DataFrame) -> Iterator[str]:

@@ -13,7 +13,9 @@ from bertology.results.over_claims import together
 from bertology.results.over_tasks import overall
 from bertology.results.rules import OUTCOMES, Outcome
 from bertology.results.verdicts import Claim, Verdict
-from bertology.studies import JOINS
+from bertology.studies import JOINS, STUDIES
+
+NO_STUDY = "its study {!r} is not installed here"
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,10 @@ def why_not_run(study: str, plan: StepPlan, done: PlanResults) -> str:
     reasons = [done.reasons[s.key] for s in plan.steps_of(study) if s.key in done.reasons]
     if reasons:
         return "; ".join(dict.fromkeys(reasons))
-    return JOINS.get(study).lacking if study in JOINS else "not part of the plan"
+    if study not in STUDIES and study not in JOINS:
+        return NO_STUDY.format(study)
+    planned = plan.left_out.get(study, "not part of the plan")
+    return JOINS.get(study).lacking if study in JOINS else planned
 
 
 def count_outcomes(judged: Iterable[JudgedClaim]) -> dict[str, int]:

@@ -147,13 +147,15 @@ class MissingData:
 class StepPlan:
     """Steps in an order in which they can be done, and what is known before they are.
 
-    `notes` say what differs from the paper, by the number of its section.
+    `notes` say what differs from the paper, by the number of its section; `left_out` why a study
+    that was asked for has no step.
     """
 
     tasks: tuple[Data, ...]
     steps: tuple[PlanStep, ...]
     missing: tuple[MissingData, ...] = ()
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         done: set[str] = set()

@@ -8,16 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertology.data import catalog
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.plain_files import local_path
 from bertology.reproduce import PAPERS
 from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.judged import (
+    NO_STUDY,
     JudgedClaim,
     all_verdicts,
     count_outcomes,
     judge_claims,
     results_by_data,
+    why_not_run,
 )
 from bertology.reproduce.plan import (
     Combine,
@@ -29,7 +32,7 @@ from bertology.reproduce.plan import (
     RunStudy,
     StepPlan,
 )
-from bertology.reproduce.planner import BUNDLED_TASKS, find_tasks, plan_paper
+from bertology.reproduce.planner import BUNDLED_TASKS, find_tasks, is_made, plan_paper
 from bertology.results.known_claims import claims_by_id, find_claims, load_claims
 from bertology.results.over_claims import page_text
 from bertology.results.verdicts import Claim, reason_text
@@ -43,7 +46,10 @@ if TYPE_CHECKING:
 _TEXT = "grammar"  # read by studies without a task, where no paper has a plan for them
 _TEXTS, _TRAINING_TEXTS = 1000, 20_000
 _OWN_MODELS = "its study trains models of its own, which takes long; name the claim to judge it"
-_NO_STUDY = "its study {!r} is not installed here"
+_NO_DATA = (
+    "{} has no {}, which its study needs; bertology run {} --corpus NAME judges it on data that "
+    "have that, which bertology datasets lists"
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def _why_left_out(study: str) -> str | None:
         # What combines results is no study, but the plan of a paper may have it.
         return next(filter(None, map(_why_left_out, JOINS.get(study).sources)), None)
     if study not in STUDIES:
-        return _NO_STUDY.format(study)
+        return NO_STUDY.format(study)
     return _OWN_MODELS if STUDIES.get(study).trains_models else None
 
 
@@ -118,6 +124,16 @@ class VerificationPart:
     claims: tuple[Claim, ...]
     plan: StepPlan
 
+    @property
+    def without_steps(self) -> dict[str, str]:
+        """Studies of its claims that the plan has no step for, and why."""
+        studies = dict.fromkeys(claim.study for claim in self.claims)
+        return {
+            study: why_not_run(study, self.plan, PlanResults())
+            for study in studies
+            if not any(self.plan.steps_of(study))
+        }
+
     def given(self, fine_tuned: FineTunedModel | None) -> dict[str, Path]:
         """Fine-tuning steps that need no work, since the model was given."""
         steps = [s for s in self.plan.steps if isinstance(s, FineTune)]
@@ -154,7 +170,7 @@ def needed_steps(plan: StepPlan, studies: Iterable[str]) -> StepPlan:
 
 
 def _plain_plan(claims: Sequence[Claim], options: ReproductionOptions) -> StepPlan:
-    """Each study with its default parameters, on the tasks or on text of the bundled grammar."""
+    """Each study with its default parameters, on the tasks or on text that the grammar makes."""
     known = [s for s in dict.fromkeys(c.study for c in claims) if s in STUDIES]
     kinds = {study: STUDIES.get(study) for study in known}
     tasks: list[Data] = []
@@ -162,22 +178,38 @@ def _plain_plan(claims: Sequence[Claim], options: ReproductionOptions) -> StepPl
     if any(kind.needs.task for kind in kinds.values()):
         tasks, missing = find_tasks(options.tasks or BUNDLED_TASKS, root=options.root)
     steps: dict[str, PlanStep] = {}
+    left_out: dict[str, str] = {}
     for study, kind in kinds.items():
-        data = [_text(kind, options)]
         if kind.needs.task:
             examples, train = options.examples, options.train_examples
             data = [replace(task, limit=examples, train_limit=train) for task in tasks]
+        elif (corpus := _corpus_for(kind)) is not None:
+            data = [_text(corpus, kind, options)]
+        else:
+            lacking = ", ".join(sorted(kind.needs.fields - _fields_of(_TEXT)))
+            left_out[study] = _NO_DATA.format(_TEXT, lacking, study)
+            continue
         for one in data:
             for step in _plain_steps(study, one, claims, options):
                 steps.setdefault(step.key, step)
-    return StepPlan(tuple(tasks), tuple(steps.values()), tuple(missing))
+    return StepPlan(tuple(tasks), tuple(steps.values()), tuple(missing), left_out=left_out)
 
 
-def _text(kind: type[Study], options: ReproductionOptions) -> Data:
+def _corpus_for(kind: type[Study]) -> str | None:
+    """The plainest text with the fields that a study needs, else what it is compared over."""
+    named = (_TEXT, *(name for name in kind.compared_over if is_made(name)))
+    return next((name for name in named if kind.needs.fields <= _fields_of(name)), None)
+
+
+def _fields_of(corpus: str) -> frozenset[str]:
+    return frozenset(map(str, catalog.get(corpus).fields))
+
+
+def _text(corpus: str, kind: type[Study], options: ReproductionOptions) -> Data:
     """What a study without a task reads; those that train models need more of it."""
     if kind.trains_models:
-        return Data(_TEXT, split="train", limit=options.examples or _TRAINING_TEXTS)
-    return Data(_TEXT, limit=options.examples or _TEXTS)
+        return Data(corpus, split="train", limit=options.examples or _TRAINING_TEXTS)
+    return Data(corpus, limit=options.examples or _TEXTS)
 
 
 def _plain_steps(
@@ -243,6 +275,4 @@ class Verification:
     def why_open(self, judged: JudgedClaim) -> str:
         """Why a claim could not be judged: what its results say, or why there are none."""
         reasons = [reason_text(v) for _, v in judged.verdicts]
-        if judged.claim.study not in STUDIES and judged.claim.study not in JOINS:
-            reasons = [_NO_STUDY.format(judged.claim.study)]
         return "; ".join(dict.fromkeys(reasons)) or judged.reason

@@ -112,10 +112,27 @@ def strongest_of(measures: Sequence[Measure], *, n: int, level: float) -> tuple[
     return measures[best], found[best]
 
 
-def listed(names: Iterable[object]) -> str:
-    """`a, b and c`."""
-    *first, last = map(str, names)
+def listed(names: Iterable[object], most: int | None = None) -> str:
+    """`a, b and c`, or `a, b and 3 more` where there are more than `most`.
+
+    `none` of nothing: a sentence about what was found is asked for where nothing was, too.
+    """
+    every = [*map(str, names)] or ["none"]
+    named = every[:most]
+    if more := len(every) - len(named):
+        named.append(f"{more} more")
+    *first, last = named
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def raised(text: str) -> str:
+    """The text as a sentence begins; names in it keep their letters."""
+    return text[:1].upper() + text[1:]
+
+
+def turned(found: Estimate) -> Estimate:
+    """The same number told from the other side: a gain of -2 points as a loss of 2."""
+    return replace(found, value=-found.value, low=-found.high, high=-found.low, tested=None)
 
 
 def verdicts_told(verdicts: Iterable[Verdict]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from bertology.results.ranking import Ranking, strongest_first
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
 from bertology.stats.answer_flips import small_loss_p
 from bertology.stats.intervals import distinct, evidence_against_zero
@@ -42,7 +43,8 @@ _SHOWN = (
     *("loss_balance", "loss_balance_low", "loss_balance_high", "loss_p_adjusted", "loss_sure"),
     "loss_difference",
 )
-EFFECTS_ORDER = "surest changes first, by the loss"
+CHANGE: Ranking = "|difference|"
+"""What tables of effects are ranked by."""
 _EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
 _MOST = 0.5
 _BALANCE = ("loss_balance", "loss_balance_low", "loss_balance_high")
@@ -77,25 +79,20 @@ def loss_columns(losses: Balances) -> dict[str, NDArray[np.generic]]:
 
 
 def effects_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of effects to be read: sure rows first, by what happens to the loss.
+    """A table of effects to be read: rows whose score surely changes first, the largest change of
+    it before others, and where the same answers change those whose loss changes more.
 
     After the names of a row come what happens to the score and to the loss, each with its corrected
     bounds, its adjusted p-value and whether it is sure. Bounds that are not corrected are left out.
     """
-    import pandas as pd
-
-    ranks = pd.DataFrame(
-        {
-            "tests": table["sure"].astype(int) + table["loss_sure"],
-            "size": table["loss_balance"].abs(),
-        }
-    ).reset_index(drop=True)
-    order = ranks.sort_values(["tests", "size"], ascending=False, kind="stable").index.to_numpy()
+    by_loss = table.assign(size=table["loss_balance"].abs()).sort_values(
+        ["loss_sure", "size"], ascending=False, kind="stable"
+    )
     columns = [str(name) for name in table.columns]
     names = columns[: columns.index("score")]
     corrected = {f"simultaneous_{end}": f"difference_{end}" for end in ("low", "high")}
     kept = [*names, *_SHOWN, "score", "p", *(c for c in ("first_order",) if c in columns)]
-    return table.iloc[order][kept].rename(columns=corrected)
+    return strongest_first(by_loss, CHANGE)[kept].rename(columns=corrected)
 
 
 def over_rows(

@@ -21,7 +21,7 @@ from bertology.results.hundredths import in_hundredths
 from bertology.results.known_claims import judge
 from bertology.results.measures import LayerGrid, Measure, Tracked
 from bertology.results.provenance import Provenance, short
-from bertology.results.ranking import Ranking, ranking_of, strongest_first
+from bertology.results.ranking import Ranking, order_told, ranking_of, strongest_first
 from bertology.results.rendering import render
 from bertology.results.verdicts import Verdicts
 
@@ -98,6 +98,14 @@ class Result:
         measures, facts = self.measures(), self.facts
         return default_answer(measures, self.evidence(), self.verdicts(), facts)
 
+    def with_sure(self, name: str) -> pd.DataFrame:
+        """The table called `name`, with `sure` where that is decided when it is read.
+
+        Sure rows are shown before others. Override it where neither a column `sure` nor the
+        interval of the number that rows are ranked by says which ones are.
+        """
+        return self.tables[name]
+
     def headline(self) -> str:
         """What else a reader needs to understand the tables; empty where there is nothing."""
         return ""
@@ -126,9 +134,12 @@ class Result:
     def shown(self, name: str | None = None) -> pd.DataFrame:
         """The same table as it is shown: the strongest rows first (`strongest`)."""
         name = _pick("table", name, self.tables)
-        table = self.tables[name]
-        ranking = ranking_of(table, self.strongest.get(name))
+        table, ranking = self.with_sure(name), self.ranking(name)
         return table if ranking is None else strongest_first(table, ranking)
+
+    def ranking(self, name: str) -> Ranking | None:
+        """What the rows of the table called `name` are ranked by; None: they stay as stored."""
+        return ranking_of(self.tables[name], self.strongest.get(name))
 
     def in_units(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
         """Rows of the table called `name` for readers: scores and shares times a hundred."""
@@ -136,8 +147,8 @@ class Result:
 
     def order_of(self, name: str) -> str:
         """How the rows of `shown` are ordered, in words; empty where they are as stored."""
-        ranking = ranking_of(self.tables[name], self.strongest.get(name))
-        return "" if ranking is None else f"largest {ranking.strip('|').replace('_', ' ')} first"
+        ranking = self.ranking(name)
+        return "" if ranking is None else order_told(self.with_sure(name), ranking)
 
     def measure(self, name: str) -> Measure:
         """The measure called `name`."""

@@ -77,7 +77,7 @@ class TestResult(ResultConformance):
             "layer", "head", "difference", "difference_low", "difference_high", "p_adjusted",
             "sure", "loss_balance",
         ]  # fmt: skip
-        assert result.order_of("heads") == "surest changes first, by the loss"
+        assert result.order_of("heads") == "sure ones before others, largest difference first"
         assert len(shown) == len(result.table("heads"))
 
     def test_bounds_and_tests_agree(self, result: Result) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 import made_geometry as made
 from bertology.annotated.recurring_words import occurrences, recurring_words
+from bertology.data.corpus import Corpus
 from bertology.data.words.piece_words import token_words
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
@@ -26,6 +27,7 @@ from bertology.studies.geometry.self_similarity import (
 )
 from bertology.studies.geometry.shared.text_blocks import (
     BLOCKS,
+    Ints,
     change,
     word_batches_of,
     words_of_texts,
@@ -85,6 +87,27 @@ def test_the_input_is_the_first_row_and_not_in_the_fall_that_is_judged() -> None
     assert evidence["fall_from_input"].value > 0.3
     assert claims_of(found)[LATER] != "holds"
     assert "Counted from the input (layer 0 of Ethayarajh 2019) it falls by 0.3" in found.answer
+
+
+@dataclass(frozen=True)
+class Lumped(SelfSimilarity):
+    """All texts with one of the words lie in the first block, but one."""
+
+    def blocks(self, corpus: Corpus) -> list[Ints]:
+        lump = [n for n, text in enumerate(corpus.texts) if made.WORDS[0] in str(text).split()][1:]
+        first, *others = super().blocks(corpus)
+        return [np.union1d(first, lump), *(np.setdiff1d(block, lump) for block in others)]
+
+
+def test_a_word_whose_texts_lie_in_one_block_is_left_out_and_that_is_said() -> None:
+    states = made.own_ways(made.falling(0.8, 0.4))
+    found = made.ask(Lumped(copies=3), made.corpus(), states, made.noise)
+    words = found.facts["words"]
+    assert f"over {words} words" in found.answer
+    (told,) = [note for note in found.notes() if "left out of similarities" in note]
+    assert told.startswith(f"1 of {words + 1} words are left out of similarities")
+    assert made.WORDS[0] not in set(found.table("words")["word"])
+    assert not any("left out" in note for note in fallen().notes())
 
 
 def test_what_shuffled_weights_show_as_well_is_not_judged() -> None:

@@ -32,7 +32,7 @@ from bertology.studies.training.finetuning_variants import (
 from bertology.studies.training.finetuning_variants import _at_once as variants_at_once
 from bertology.studies.training.finetuning_variants import _costs as costs_table
 from bertology.studies.training.finetuning_variants import _surely as surely
-from bertology.studies.training.finetuning_variants.runs import chosen_variants
+from bertology.studies.training.finetuning_variants.runs import TITLES, chosen_variants
 from bertology.train.encoded import encode
 from made_tunings import WORDS, KilledError
 from made_variants import made_up
@@ -61,10 +61,11 @@ def test_what_was_published_bears_the_claims_out() -> None:
     assert row["over_plain"] == pytest.approx(0.1, abs=0.03)
     assert row["over_plain_low"] < row["over_plain"] < row["over_plain_high"]
     assert np.isnan(table.loc[(PLAIN, "accuracy"), "over_plain"])
-    assert result.answer.startswith(
-        "Surely better: learnt mix of all layers, last four layers joined and "
-    )
-    assert "urely worse: head on frozen features" in result.answer
+    better, worse = result.answer.split("; surely worse: ")
+    assert better.startswith("Surely better: ")
+    best = table[table["sure"] == "better"]["over_plain"].xs("accuracy", level="metric").idxmax()
+    assert better.startswith(f"Surely better: {TITLES[str(best)]} (")
+    assert worse.startswith("head on frozen features (-")
     costs = result.table("costs").set_index("variant")
     assert costs.loc["adapters", "share"] == pytest.approx(0.01)
     assert costs.loc["adapters", "time"] == 1
@@ -343,7 +344,8 @@ def test_names_that_are_given_mean_what_they_always_did(tmp_path: Path) -> None:
 def test_what_was_written_is_the_title() -> None:
     text = "mixout:share=0.9+layer_rates:decay=0.95"
     result = made_up({"mixout-share-0-9-layer-rates-decay-0-95": 0.9}, ways=(text, "features"))
-    assert result.answer.startswith(f"Surely better: {text}, beside plain fine-tuning (3 variants")
+    assert result.answer.startswith(f"Surely better: {text} (")
+    assert "beside plain fine-tuning (3 variants" in result.answer
     assert "mixout_share_0_9_layer_rates_decay_0_95_over_plain" in result.evidence()
     assert list(result.table("costs")["variant"])[-1].startswith("mixout-share")
     for drawing in result.drawings():

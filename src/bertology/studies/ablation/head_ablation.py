@@ -15,7 +15,7 @@ from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import layer_bars, scatter_with_rank
-from bertology.results.answers import head_name, largest_row, listed, of_row, points
+from bertology.results.answers import head_name, listed, of_row, points
 from bertology.results.comparison import extreme, share_of_harmless
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -75,17 +75,16 @@ class HeadAblationResult(SweepResult):
         return self.uninformed or " ".join(self._lost(name) for name in there[:2])
 
     def _lost(self, name: str) -> str:
-        """The largest change of the score, among sure ones if there are any."""
+        """The largest change of the score, among sure ones if there are any: the first row."""
         table, metric = self.tables[name], self.facts["metric"]
         sure = int(table["sure"].sum())
-        among = table[table["sure"]] if sure else table
-        row = largest_row(among, "difference", size=True)
+        row = table.loc[self.shown(name).index[0]]
         found = of_row(row, ("difference", "simultaneous_low", "simultaneous_high"))
         which = f"the set {row['set']}" if name == "sets" else head_name(row)
         if not sure:
             return (
-                f"None of {len(table)} {name} surely changes the {metric}: the first, {which}, "
-                f"changes it by {points(found)}."
+                f"None of {len(table)} {name} surely changes the {metric}; {which} changes it "
+                f"most, by {points(found)}."
             )
         if sure == 1:
             return (
@@ -110,7 +109,7 @@ class HeadAblationResult(SweepResult):
             for t in ("heads", "layers")
             if t in self.tables
         ]
-        return f"{intact}. The loss surely changes without {listed(of)}" if of else intact
+        return f"{intact}. Without which the loss surely changes: {listed(of)}" if of else intact
 
     def measures(self) -> Sequence[Measure]:
         """What the task loses or gains without each head and each layer."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.results.answers import head_name, of_row, plain
+from bertology.results.answers import NOTHING_SURE, head_name, of_row, plain, raised
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
@@ -56,14 +56,14 @@ class AttentionChangeResult(Result):
     @property
     def answer(self) -> str:
         """The layer and the head that moved most."""
-        layer, head = (
-            (head_name(row), plain(of_row(row, _CHANGE), ".3f"))
-            for row in (self.tables[t].nlargest(1, "change").iloc[0] for t in ("layers", "heads"))
-        )
-        return (
-            f"Attention moved most from {self._before} in {layer[0]}: {layer[1]} (1 − cosine of "
+        rows = [self.tables[name].nlargest(1, "change").iloc[0] for name in ("layers", "heads")]
+        layer, head = ((head_name(row), plain(of_row(row, _CHANGE), ".3f")) for row in rows)
+        moved = (
+            f"attention moved most from {self._before} in {layer[0]}: {layer[1]} (1 − cosine of "
             f"the maps; 0: as before); of single heads in {head[0]}: {head[1]}."
         )
+        sure = any(row[_CHANGE[1]] > 0 for row in rows)
+        return raised(moved) if sure else f"{NOTHING_SURE}: {moved}"
 
     def headline(self) -> str:
         """How alike the two are over all heads."""

@@ -16,6 +16,7 @@ from bertology.results.answers import Found, plain, strongest
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
+from bertology.results.ranking import Ranking
 from bertology.results.result import Result
 from bertology.studies.designs.blocks import Blocks
 from bertology.studies.designs.parts import gather, in_order, start_of
@@ -83,6 +84,8 @@ _SHEET_CAPTION = (
     "away."
 )
 
+_ENDS = ("first", "last")
+
 
 class AttentionMapsResult(Result):
     """Statistics of every head, its mean map, and the whole maps of a few examples.
@@ -98,15 +101,19 @@ class AttentionMapsResult(Result):
     @property
     def answer(self) -> str:
         """The head that gives most to one end of the text, and the one that gives most nearby."""
-        (place, end), (near, by) = (
-            max(((n, self._most(n)) for n in names), key=lambda one: one[1].estimate.value)
-            for names in (("first", "last"), ("previous", "self", "next"))
-        )
+        (place, end), (near, by) = map(self._most_of, (_ENDS, ("previous", "self", "next")))
         return (
             f"Of all heads, {end.name} attends most to the {place} token, with "
             f"{plain(end.estimate, '.2f')} of its attention; {by.name} attends most to "
             f"{_NEARBY[near]}, with {plain(by.estimate, '.2f')}."
         )
+
+    def ranking(self, name: str) -> Ranking | None:
+        """Heads by what they give to that end of the text of which the answer speaks."""
+        return self._most_of(_ENDS)[0] if name == "heads" else super().ranking(name)
+
+    def _most_of(self, names: Sequence[str]) -> tuple[str, Found]:
+        return max(((n, self._most(n)) for n in names), key=lambda one: one[1].estimate.value)
 
     def _most(self, name: str) -> Found:
         n, level = int(self.facts["examples"]), float(self.facts["level"])

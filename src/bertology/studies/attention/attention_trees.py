@@ -78,10 +78,16 @@ class AttentionTreesResult(TreesResult):
 
     def _gained(self) -> list[str]:
         """Relations that some head surely finds better than offsets do, the largest gain first."""
-        rows = self.tables["relations"]
-        sure = (rows["gain_low"] > 0) & (rows["selectivity_low"] > 0)
-        better = rows[sure].sort_values("gain", ascending=False)
+        rows = self.with_sure("relations")
+        better = rows[rows["sure"]].sort_values("gain", ascending=False)
         return list(dict.fromkeys(map(str, better["relation"])))
+
+    def with_sure(self, name: str) -> pd.DataFrame:
+        """Heads by their tests; relations that are found beyond offsets and from their source."""
+        table = self.tables[name]
+        if name == "relations":
+            return table.assign(sure=(table["gain_low"] > 0) & (table["selectivity_low"] > 0))
+        return table.assign(sure=self.sure_heads()) if name == "heads" else table
 
     def sure_heads(self) -> pd.Series:
         """Rows of `heads` that are surely better than the best baseline, corrected for all."""
@@ -91,7 +97,7 @@ class AttentionTreesResult(TreesResult):
 
     def measures(self) -> Sequence[Measure]:
         """Of each kind of tree the gain and the score by head; the scores of layers' means."""
-        heads = self.tables["heads"].assign(sure=self.sure_heads())
+        heads = self.with_sure("heads")
         found = []
         for tree, rows in heads.groupby("tree", sort=False):
             found += [tree_measure(rows, str(tree), c, **_OF_HEADS) for c in ("score", "gain")]

@@ -19,7 +19,7 @@ from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
-from bertology.results.answers import NOTHING_SURE, head_name, of_row, percent, points
+from bertology.results.answers import NOTHING_SURE, head_name, of_row, percent, points, raised
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
@@ -124,7 +124,7 @@ class CoreferenceHeadsResult(Result):
     each finds; `losses`: how many mentions are left when documents are cut into windows.
     """
 
-    strongest: ClassVar[Mapping[str, str]] = {"heads": "gain", "kinds": "score"}
+    strongest: ClassVar[Mapping[str, str]] = {"heads": "gain"}
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "heads": {"share": "%", "share_of_words": "%", "gain": "points"},
         "kinds": {
@@ -144,11 +144,16 @@ class CoreferenceHeadsResult(Result):
         )
         opening = "" if simple.low > 0 else f"{NOTHING_SURE}: "
         return (
-            f"{opening}{head_name(row) if opening else head_name(row).capitalize()} attends most "
+            f"{opening}{head_name(row) if opening else raised(head_name(row))} attends most "
             f"to an antecedent for {percent(score)} of mentions, {points(sieve, '.0f')} against "
             f"the rule-based sieve and {points(simple, '.0f')} against the best simple choice "
             f"({row['simple']})."
         )
+
+    def with_sure(self, name: str) -> pd.DataFrame:
+        """Heads by their tests."""
+        table = self.tables[name]
+        return table.assign(sure=self.sure_heads()) if name == "heads" else table
 
     def sure_heads(self) -> pd.Series:
         """Rows of `heads` that are surely better than the baseline, corrected for all."""
@@ -157,7 +162,7 @@ class CoreferenceHeadsResult(Result):
         return found
 
     def _kinds(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        heads = self.tables["heads"].assign(sure=self.sure_heads())
+        heads = self.with_sure("heads")
         return ((str(kind), rows) for kind, rows in heads.groupby("kind", sort=False))
 
     def measures(self) -> Sequence[Measure]:

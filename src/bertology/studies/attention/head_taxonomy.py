@@ -16,7 +16,7 @@ from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import drawn, parameter
 from bertology.report import drawings
 from bertology.report.figures import KindPanel, kind_grids, kind_plane
-from bertology.results.answers import NOTHING_SURE, listed, percent
+from bertology.results.answers import NOTHING_SURE, listed, percent, turned
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.provenance import Provenance
@@ -216,14 +216,15 @@ class HeadTaxonomyResult(Result):
         common = [f"{n} {kind}" for kind, n in Counter(sure).most_common(4)]
         named = f" ({listed(common)})" if common else ""
         opening = (
-            f"{len(sure)} of {len(heads)} heads surely have a class of Clark and others{named}"
+            f"{len(sure)} of {len(heads)} heads surely ha{'s' if len(sure) == 1 else 've'} a "
+            f"class of Clark and others{named}"
         )
         near = self.evidence().get("layer_nearness")
         if near is None:
             return f"{opening}. {NOTHING_SURE} of layers: their heads have no like elsewhere."
         surely = "surely" if near.low > 0 or near.high < 0 else "not surely"
         way = "nearer to" if near.value > 0 else "farther from"
-        size = near if near.value > 0 else Estimate(-near.value, -near.high, -near.low, near.n)
+        size = near if near.value > 0 else turned(near)
         return (
             f"{opening}. Heads of one layer are {surely} {way} each other than heads as broad of "
             f"other layers, by {percent(size)}."

@@ -22,7 +22,7 @@ from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import link_map
-from bertology.results.answers import head_name, of_row, plain
+from bertology.results.answers import head_name, listed, of_row, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.provenance import Provenance
@@ -226,11 +226,12 @@ class RelationHeadsResult(Result):
         """How many sentences, and what the two ways of judging a head find."""
         facts, heads = self.facts, self.tables["heads"]
         names = heads["layer"].astype(str) + "." + heads["head"].astype(str)
-        above, sure = (", ".join(names[heads[c]]) for c in ("above_percentile", "sure"))
+        above, sure = (names[heads[c]] for c in ("above_percentile", "sure"))
+        told = listed(sure) if len(sure) else self._none_is_sure()
         return (
             f"{facts['relation']}: {facts['sentences']} sentences; heads above percentile "
-            f"{facts['percentile']:g} of the weight: {above}; surely more than "
-            f"{facts['margin']:g} above every comparison: {sure or self._none_is_sure()}. "
+            f"{facts['percentile']:g} of the weight: {listed(above)}; surely more than "
+            f"{facts['margin']:g} above every comparison: {told}. "
             f"{self._leader(names)}"
         )
 

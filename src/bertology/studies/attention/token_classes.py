@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.results.answers import plain, strongest, strongest_of
+from bertology.results.answers import plain, raised, strongest, strongest_of
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
@@ -166,12 +166,16 @@ class TokenClassesResult(Result):
         most = strongest(share, n=n, level=level, together=False)
         sink = f"{PARTS[part]} is surely a sink: " if most.estimate.low > SINK else ""
         told = f"{most.name} gives {'it' if sink else PARTS[part]} {plain(most.estimate, '.2f')}"
-        told = f"{sink}{told if sink else told.capitalize()} of its attention."
+        told = f"{sink}{told if sink else raised(told)} of its attention."
         return f"{told} {self._beyond_their_like()}".rstrip()
 
     def _beyond_their_like(self) -> str:
         words = [f"excess-{kind}" for kind in LINGUISTIC]
-        tested = [m for m in self._of_heads() if m.name in words]
+        more = (
+            replace(m, sure=m.sure & (m.values > 0)) if m.sure is not None else m
+            for m in self._of_heads()
+        )
+        tested = [m for m in more if m.name in words]
         if not tested:
             return ""
         best, found = strongest_of(tested, n=1, level=float(self.facts["level"]))

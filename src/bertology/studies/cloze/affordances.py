@@ -15,7 +15,7 @@ from bertology.metrics import METRICS
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
-from bertology.results.answers import of_row, percent
+from bertology.results.answers import NOTHING_SURE, of_row, percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
@@ -248,15 +248,18 @@ class AffordancesResult(Result):
     def answer(self) -> str:
         """The shares of the probe, by relation."""
         rows = self.tables["relations"]
-        said = [
-            f"{row['relation']} {percent(of_row(row, _SIDES), '.1f', limits=(0.5,))}"
+        found = [
+            (str(row["relation"]), of_row(row, _SIDES))
             for _, row in rows[(rows["way"] == PROBE) & rows["share"].notna()].iterrows()
         ]
-        if not said:
-            return "Nothing is sure: no two things have one of two attributes each."
+        if not found:
+            return f"{NOTHING_SURE}: no two things have one of two attributes each."
+        said = [f"{name} {percent(share, '.1f', limits=(0.5,))}" for name, share in found]
+        sure = any(share.low > 0.5 for _, share in found)
         return (
-            f"Probes tell which thing goes with which attribute in {', '.join(said)} of "
-            "checkerboards; chance, and whatever things and attributes have alone, is 50 %."
+            f"{'Probes' if sure else f'{NOTHING_SURE}: probes'} tell which thing goes with which "
+            f"attribute in {', '.join(said)} of checkerboards; chance, and whatever things and "
+            "attributes have alone, is 50 %."
         )
 
     def measures(self) -> Sequence[Measure]:

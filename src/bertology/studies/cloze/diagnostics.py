@@ -182,9 +182,9 @@ _LINES = {  # columns of the table of layers
     "role": Line("Pairs whose verb is likelier where it fits", ROLE, _HIGH),
 }
 _SAID = {
-    "good_preference_gain": "the good completion is the likeliest in {} more contexts than chance",
-    "related_preference": "a related wrong one is likelier than an unrelated one in {}",
-    "role_preference": "a verb is likelier where the roles fit in {} of pairs",
+    "good_preference_gain": "the good completion comes first oftener than by chance by {}",
+    "related_preference": "a related wrong one goes before an unrelated one in {}",
+    "role_preference": "a verb is likelier where roles fit in {}",
     "negation_loss": "negation costs {} of right preferences",
 }
 

@@ -65,9 +65,13 @@ class NumberWordsResult(Result):
         """The share of right words, beside the most frequent one."""
         found = self.evidence()
         first, gain = found["accuracy_at_1"], found["gain_over_majority"]
+        sure = (
+            "Surely more" if gain.low > 0 else "Surely less" if gain.high < 0 else "Not surely more"
+        )
         return (
-            f"The right number word is the likeliest in {percent(first, '.1f')} of sentences; "
-            f"against always the most frequent one that is {points(gain)}."
+            f"{sure} than by frequency: the right number word is the likeliest in "
+            f"{percent(first, '.1f')} of sentences; against always the most frequent one that is "
+            f"{points(gain)}."
         )
 
     def measures(self) -> Sequence[Measure]:

@@ -15,7 +15,7 @@ from bertology.metrics import Metric, find_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE
 from bertology.results.comparison import (
-    EFFECTS_ORDER,
+    CHANGE,
     against_constant_answer,
     effects_shown,
     effects_table,
@@ -24,6 +24,7 @@ from bertology.results.comparison import (
 )
 from bertology.results.hundredths import in_hundredths
 from bertology.results.number_text import number_text
+from bertology.results.ranking import Ranking
 from bertology.results.result import Result
 from bertology.stats import paired_bootstrap
 from bertology.stats.multiplicity import RowBlocks
@@ -169,7 +170,7 @@ class Answers:
 
 
 class SweepResult(Result):
-    """What all results of sweeps share: tables of effects are shown with the surest rows first."""
+    """What all results of sweeps share: tables of effects are shown with both outcomes."""
 
     def notes(self, model: str | None = None) -> list[str]:
         """Also a warning where the score is surely below that of a constant answer."""
@@ -195,14 +196,14 @@ class SweepResult(Result):
         table = self.table(name)
         return effects_shown(table) if "loss_sure" in table else super().shown(name)
 
+    def ranking(self, name: str) -> Ranking | None:
+        """By the change of the score, of which the answer speaks: layers and sets, too."""
+        return CHANGE if "loss_sure" in self.tables[name] else super().ranking(name)
+
     def in_units(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
         """Changes in points, as in figures; a correlation is no share."""
         whole = "× 100" if find_metric(self.facts["metric"]).lowest < 0 else "%"
         return in_hundredths(table, {"difference": "points", "score": whole, "loss_balance": "%"})
-
-    def order_of(self, name: str) -> str:
-        """How the rows of `shown` are ordered."""
-        return EFFECTS_ORDER if "loss_sure" in self.tables[name] else super().order_of(name)
 
 
 @dataclass(frozen=True)

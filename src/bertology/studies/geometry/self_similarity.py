@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from bertology.data.words.piece_words import run_starts
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.answers import NOTHING_SURE, plain
+from bertology.results.answers import NOTHING_SURE, plain, turned
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
 from bertology.results.provenance import Provenance
@@ -25,6 +25,7 @@ from bertology.studies.designs.layer_lines import Line, line_measures, lines_dra
 from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.geometry.shared.text_blocks import (
+    BLOCKS,
     INPUT,
     SITES,
     TextBlocks,
@@ -176,6 +177,17 @@ class SelfSimilarityResult(Result):
             f"from the input (layer 0 of Ethayarajh 2019) it {_moved(found['fall_from_input'])}."
         )
 
+    def notes(self, model: str | None = None) -> list[str]:
+        """Also which words tell nothing of the fall, and why."""
+        found, lost = super().notes(model), int(self.facts.get("left_out", 0))
+        if lost:
+            found.append(
+                f"{lost} of {lost + int(self.facts['words'])} words are left out of similarities: "
+                f"nearly all texts that they were taken from lie in one of the {BLOCKS} blocks of "
+                "texts that intervals leave out in turn, and without it they have no pair."
+            )
+        return found
+
     def measures(self) -> Sequence[Measure]:
         """Three similarities by layer, adjusted, and what is taken off."""
         table = self.tables["layers"]
@@ -227,8 +239,7 @@ def _moved(fall: Estimate) -> str:
     """`falls by 0.10 [0.05, 0.15]`, or `rises by …` where it falls by less than nothing."""
     if fall.value >= 0:
         return f"falls by {plain(fall, '.2f')}"
-    rise = replace(fall, value=-fall.value, low=-fall.high, high=-fall.low)
-    return f"rises by {plain(rise, '.2f')}"
+    return f"rises by {plain(turned(fall), '.2f')}"
 
 
 _LINES = {
@@ -301,7 +312,9 @@ class SelfSimilarity(TextBlocks):
     fall from it is given, too. A model that learnt nothing also mixes
     words with their context, more with each layer: the same is measured on copies with shuffled
     weights, and where the model is not surely other than one more of these, the claim is not
-    judged. A text that is there twice is read once. Intervals are over words (Student's t; a word
+    judged. A text that is there twice is read once. A word of which fewer than two texts are left
+    when one block of texts is left out has no similarity there: it is left out, and a note counts
+    such words. Intervals are over words (Student's t; a word
     counts in what random words give, too) and over texts (one of ten blocks of texts left out at a
     time), both added as squares.
 
@@ -311,7 +324,7 @@ class SelfSimilarity(TextBlocks):
     senses is less alike for that reason, too.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # says how many words were left out
     result_type: ClassVar[type[Result]] = SelfSimilarityResult
 
     contexts: int = parameter(5, "A word must be in so many texts.", minimum=3, maximum=100)
@@ -452,7 +465,12 @@ class SelfSimilarity(TextBlocks):
             },
             evidence=evidence,
             reasons={"context_growth": why_not} if why_not else {},
-            facts={"examples": texts, "words": words, **_counts(model)},
+            facts={
+                "examples": texts,
+                "words": words,
+                "left_out": model.sizes["every"] - words,
+                **_counts(model),
+            },
         )
 
     def _layers(self, model: xr.Dataset, shuffled: Floats) -> pd.DataFrame:

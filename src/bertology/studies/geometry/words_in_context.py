@@ -57,9 +57,7 @@ class WordsInContextResult(Result):
     @property
     def answer(self) -> str:
         """How many answers the better way gives right, and what it gains over all baselines."""
-        table = self.tables["scores"]
-        lows = table["gain_low"].to_numpy(dtype=float)
-        row = table.iloc[0 if np.isnan(lows).all() else int(np.nanargmax(lows))]
+        row = self.shown("scores").iloc[0]
         value, gain = (of_row(row, (c, f"{c}_low", f"{c}_high")) for c in ("value", "gain"))
         if known := self.evidence().get(f"{row['kind']}_gain"):
             # The better of two ways was picked after looking: its bounds must hold for both.

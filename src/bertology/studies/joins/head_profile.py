@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from bertology.results.answers import NOTHING_SURE, of_row, points
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, column_grid
+from bertology.results.ranking import Ranking
 from bertology.results.result import Result
 from bertology.stats import Estimate, holm
 from bertology.stats.contrasts import group_contrast
@@ -120,23 +121,34 @@ class HeadProfileResult(Result):
         if "groups" not in self.tables:
             why = self.reasons().get("", "there are no two groups of heads to compare")
             return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
-        groups, told = self.tables["groups"], []
-        for effect in _EFFECTS:
-            opening = effect.prefix
-            columns = (f"{opening}contrast", f"{opening}low", f"{opening}high")
-            if columns[0] in groups and groups[columns[0]].notna().any():
-                row = groups.sort_values(f"{effect.prefix}p_adjusted").iloc[0]
-                sure = row[f"{effect.prefix}p_adjusted"] < 1 - float(self.facts["level"])
-                told.append(
-                    (
-                        sure,
-                        _TOLD[effect.column].format(
-                            group=row["group"], change=points(of_row(row, columns))
-                        ),
-                    )
-                )
-        sure = [text for is_sure, text in told if is_sure]
-        return f"Surely: {sure[0]}." if sure else f"{NOTHING_SURE}: {told[0][1]}."
+        found = self._surest()
+        if found is None:
+            return f"{NOTHING_SURE}: no group of heads could be compared with the others."
+        effect, row = found
+        columns = tuple(f"{effect.prefix}{name}" for name in ("contrast", "low", "high"))
+        told = _TOLD[effect.column].format(
+            group=row["group"], change=points(of_row(row, (columns[0], columns[1], columns[2])))
+        )
+        return f"{'Surely' if self._is_sure(effect, row) else NOTHING_SURE}: {told}."
+
+    def ranking(self, name: str) -> Ranking | None:
+        """Groups by the test that the answer tells of."""
+        if name == "groups" and (found := self._surest()) is not None:
+            return f"-{found[0].prefix}p_adjusted"
+        return super().ranking(name)
+
+    def _surest(self) -> tuple[Effect, pd.Series[Any]] | None:
+        """The group that differs most surely, by the first effect by which one surely does."""
+        groups = self.tables["groups"]
+        rows = [
+            (effect, groups.sort_values(f"{effect.prefix}p_adjusted", kind="stable").iloc[0])
+            for effect in _EFFECTS
+            if (name := f"{effect.prefix}contrast") in groups and groups[name].notna().any()
+        ]
+        return next((one for one in rows if self._is_sure(*one)), rows[0] if rows else None)
+
+    def _is_sure(self, effect: Effect, row: pd.Series[Any]) -> bool:
+        return bool(row[f"{effect.prefix}p_adjusted"] < 1 - float(self.facts["level"]))
 
     def measures(self) -> Sequence[Measure]:
         """What only the combined table says; the rest is told by the results it was made of."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
 from bertology.report.figures import Dots, interval_dots
-from bertology.results.answers import NOTHING_SURE, plain
+from bertology.results.answers import NOTHING_SURE, plain, raised
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -50,14 +50,17 @@ class SubnetworkOverlapResult(Result):
     def answer(self) -> str:
         """How far tasks agree, by kind."""
         found = self.evidence()
-        told = [
-            f"{_TITLES[kind]} κ = {plain(found[f'{one}_kappa_across'])}"
+        kappas = {
+            _TITLES[kind]: found[f"{one}_kappa_across"]
             for kind, one in KINDS.items()
             if f"{one}_kappa_across" in found
-        ]
-        if not told:
+        }
+        if not kappas:
             return f"{NOTHING_SURE}: no two tasks could be compared."
-        return f"Good subnetworks of two tasks agree beyond chance by: {', '.join(told)}."
+        told = ", ".join(f"{title} κ = {plain(kappa)}" for title, kappa in kappas.items())
+        sure = any(kappa.excludes(0) for kappa in kappas.values())
+        what = f"good subnetworks of two tasks agree beyond chance by: {told}."
+        return raised(what) if sure else f"{NOTHING_SURE}: {what}"
 
     def drawings(self) -> Sequence[Drawing]:
         """Pairs of tasks, a panel for each kind; nothing where no step is shared."""

@@ -284,10 +284,8 @@ class VariantTasksResult(Result):
         for what, first in ((BETTER, False), (WORSE, True)):
             rows = means[means["sure"] == what].sort_values("over_plain", ascending=first)
             if len(rows):
-                names = [self._with_points(row) for _, row in rows.iloc[:_NAMED].iterrows()]
-                if more := len(rows) - len(names):
-                    names.append(f"{more} more")
-                told.append(f"{listed(names)} surely {'is' if len(rows) == 1 else 'are'} {what}")
+                names = listed((self._with_points(row) for _, row in rows.iterrows()), _NAMED)
+                told.append(f"{names} surely {'is' if len(rows) == 1 else 'are'} {what}")
         if told:
             return f"I{on[1:]}, {'; '.join(told)} than plain fine-tuning, {of}."
         most = largest_row(means, "over_plain", size=True)

@@ -122,7 +122,7 @@ class LayerScoresResult(ProbingResult):
         # What is easier seems to be earlier by its expected layer: centres must say the same.
         lows, highs = pairs[["later_low", "centre_low"]], pairs[["later_high", "centre_high"]]
         sure = ((lows > 0).all(axis=1) | (highs < 0).all(axis=1)).sum()
-        return f"; of {len(pairs)} pairs of tasks, the order of {sure} is sure"
+        return f"; the order of {sure} of {len(pairs)} pair{'s' * (len(pairs) > 1)} is sure"
 
     def measures(self) -> Sequence[Measure]:
         """Right answers, weight and gain of each layer, by task."""

@@ -15,7 +15,7 @@ from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
-from bertology.results.answers import of_row, percent, points
+from bertology.results.answers import of_row, percent, points, turned
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
@@ -54,22 +54,21 @@ class TensorProductsResult(Result):
     a table together.
     """
 
-    strongest: ClassVar[Mapping[str, str]] = {"schemes": "gain", "layers": "gain"}
+    strongest: ClassVar[Mapping[str, str]] = {"schemes": "-error", "layers": "gain"}
 
     @property
     def answer(self) -> str:
         """The scheme that leaves least, and how trees compare with the best of the others."""
-        table = self.tables["schemes"]
-        best = table.sort_values("error").iloc[0]
+        best = self.shown("schemes").iloc[0]
         left = percent(of_row(best, ("error", "error_low", "error_high")))
         trees = self.evidence()["tree_lead"]
-        behind = Estimate(-trees.value, -trees.high, -trees.low, trees.n, trees.level)
         if trees.low > 0:
             end = f"trees surely leave less than any other roles, by {points(trees)}"
         elif trees.high < 0:
-            end = f"trees surely leave more than the best of other roles, by {points(behind)}"
+            more = points(turned(trees))
+            end = f"trees surely leave more than the best of other roles, by {more}"
         else:
-            end = f"whether trees leave less than all other roles is not sure, by {points(trees)}"
+            end = f"whether trees leave less than all other roles is not sure (by {points(trees)})"
         return (
             f"The scheme that leaves least unexplained is {best['title']}, with {left} of the "
             f"variance of sentences, in the mean over layers; {end}."

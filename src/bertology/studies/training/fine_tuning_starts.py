@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import check_some_of, parameter
-from bertology.results.answers import NOTHING_SURE, points
+from bertology.results.answers import NOTHING_SURE, points, raised
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance
@@ -90,7 +90,7 @@ class FineTuningStartsResult(TrialsResult):
         ]
         if not told:
             return f"{NOTHING_SURE}: no two starts were compared."
-        return f"{'; '.join(told).capitalize()} (over {self.facts['seeds']} seeds)."
+        return f"{raised('; '.join(told))} (over {self.facts['seeds']} seeds)."
 
     def headline(self) -> str:
         """What was learnt, and what a constant answer would score."""

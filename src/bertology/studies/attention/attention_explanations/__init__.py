@@ -73,13 +73,15 @@ class AttentionExplanationsResult(Result):
             return f"{NOTHING_SURE}: {why}."
         told = found["attention_over_random"]
         sure = (
-            "surely more" if told.low > 0 else "surely less" if told.high < 0 else "not surely more"
-        )
+            "surely matter more" if told.low > 0
+            else "surely matter less" if told.high < 0
+            else "do not surely matter more"
+        )  # fmt: skip
         other = found["found_divergence"]
         return (
-            f"Words by attention matter {sure} to the answer than words by chance: without them it "
-            f"loses {points(told)} more of its probability (by integrated gradients "
-            f"{points(found['integrated_over_random'])}). Other attention, "
+            f"Words by attention {sure} to the answer than words by chance: without them it loses "
+            f"{points(told)} of its probability beyond what it loses without those (by integrated "
+            f"gradients {points(found['integrated_over_random'])}). Other attention, "
             f"{percent(other)} as far from the model's own as can be, leaves the answer as it is."
         )
 

@@ -241,12 +241,18 @@ class SyntaxHeadsResult(LinksResult):
         "offsets": {"share": "%"},
     }
 
+    def with_sure(self, name: str) -> pd.DataFrame:
+        """Rows that beat the offset and other words, where heads are told."""
+        table = self.tables[name]
+        gain = "excess" if name == "links" else "gain"
+        return self.judged(table, gain) if f"{gain}_p" in table else table
+
     @property
     def answer(self) -> str:
-        """How many relations have a head, and the surest of them beside the best offset."""
+        """How many relations have a head, and the strongest of them beside the best offset."""
         rows = self.relations()
         sure = rows[rows["sure"]]
-        row = (sure if len(sure) else rows).sort_values("gain_low", ascending=False).iloc[0]
+        row = (sure if len(sure) else rows).sort_values("gain", ascending=False).iloc[0]
         if not len(sure):
             return f"No head surely does: {self._told(row)}."
         how_many = f" for {len(sure)} of {len(rows)} relations" if len(rows) > 1 else ""
@@ -286,7 +292,7 @@ class SyntaxHeadsResult(LinksResult):
         return " ".join(
             text
             for text in (
-                f"Relations with a head that surely beats the offset: {listed(told) or 'none'}.",
+                f"Relations with a head that surely beats the offset: {listed(told)}.",
                 f"{following} of {len(heads)} heads surely follow some relation.",
                 f"No links: {listed(none)}." if none else "",
                 self.guessed,

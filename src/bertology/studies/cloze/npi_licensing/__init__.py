@@ -14,7 +14,7 @@ from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
-from bertology.results.answers import percent, points
+from bertology.results.answers import percent, points, turned
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
@@ -195,7 +195,9 @@ class NpiLicensingResult(Result):
         compared = []
         for name, words in (("npi_over_scope", "a new NPI"), ("licensor_over_scope", "a licensor")):
             if (one := found.get(name)) is not None:
-                compared.append(f"{words} {points(one, '.0f')} better than scope")
+                surely = "surely" if one.excludes(0) else "not surely"
+                side, way = (one, "better") if one.value >= 0 else (turned(one), "worse")
+                compared.append(f"{words} {surely} {way} than scope, by {points(side, '.0f')}")
         if compared:
             text += (
                 f"Probes in new surroundings tell {' and '.join(compared)}, beyond shuffled "

@@ -15,6 +15,7 @@ from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked, dashed
+from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -77,7 +78,7 @@ class AnisotropyResult(Result):
         sure, shuffled = beyond.excludes(0), whole.value - beyond.value
         surely = "Surely" if sure else NOTHING_SURE
         rest = (
-            f" (with shuffled weights {shuffled:.2f})"
+            f" (with shuffled weights {number_text(shuffled, '.2f')})"
             if sure
             else ", not surely other than with shuffled weights"
         )

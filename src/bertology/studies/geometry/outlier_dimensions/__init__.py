@@ -68,8 +68,7 @@ class OutlierDimensionsResult(Result):
                 f"{told}; the farthest weight lies {far} σ away (weights are exact: no interval)."
             )
         rise, over = found["loss_rise"], found.get("cost_over_random")
-        first = [str(int(d)) for d in table["dimension"][:5]]
-        names = listed([*first, f"{len(table) - 5} more"] if len(table) > 5 else first)
+        names = listed(table["dimension"].astype(int), 5)
         sure = "Surely" if rise.low > 0 else NOTHING_SURE
         beside = "" if over is None else f", by {plain(over, '+.2f')} against random ones"
         if over is not None and rise.low > 0 and not over.low > 0:

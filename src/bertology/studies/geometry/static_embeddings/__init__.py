@@ -17,7 +17,7 @@ from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter, pooling_of
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
-from bertology.results.answers import of_row, points
+from bertology.results.answers import of_row, points, raised
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked, dashed
 from bertology.results.provenance import Provenance
@@ -259,7 +259,7 @@ class StaticEmbeddingsResult(Result):
                 Drawing(
                     f"vectors-{dashed(score)}",
                     partial(self._vectors, score),
-                    f"{score.capitalize()}: the best layer of each method (picked on other "
+                    f"{raised(score)}: the best layer of each method (picked on other "
                     "questions than it is scored on; grey bars: weights in random order), "
                     "the model's table of input embeddings, and files of vectors, in "
                     f"{self._unit}; and their gains over the table. Intervals hold for all rows "

@@ -13,7 +13,7 @@ from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
-from bertology.results.answers import NOTHING_SURE, listed
+from bertology.results.answers import NOTHING_SURE, listed, of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 BETTER, WORSE = "better", "worse"
+_NAMED = 3  # of those that are better, or worse, in the answer
 TITLED = "title_"  # and a name: the fact that holds the title of a variant without its own
 
 
@@ -72,9 +73,11 @@ class FinetuningVariantsResult(ScoredRunsResult):
         return self._written.get(name) or TITLES[name]
 
     def _named(self, row: pd.Series[Any]) -> str:
-        """The title of a variant, and whether none of its runs learnt anything."""
+        """The title of a variant, what it gains, and whether none of its runs learnt anything."""
         none_learnt = int(row["failed"]) == int(self.facts["seeds"])
-        return f"{self._title(str(row['variant']))}{' (no run learnt)' if none_learnt else ''}"
+        gain = points(of_row(row, ("over_plain", "over_plain_low", "over_plain_high")))
+        more = f"{gain}; no run learnt" if none_learnt else gain
+        return f"{self._title(str(row['variant']))} ({more})"
 
     @property
     def _gains(self) -> pd.DataFrame:
@@ -88,15 +91,16 @@ class FinetuningVariantsResult(ScoredRunsResult):
         """Which variants are surely better or worse than plain fine-tuning."""
         rows = self._gains
         over = f"{len(rows)} variants; {self.facts['judged']}, over {self.facts['seeds']} seeds"
+        rows = rows.sort_values("over_plain", ascending=False, kind="stable")
         told = {
-            what: [self._named(row) for _, row in rows[rows["sure"] == what].iterrows()]
-            for what in (BETTER, WORSE)
+            what: [self._named(row) for _, row in some[some["sure"] == what].iterrows()]
+            for what, some in ((BETTER, rows), (WORSE, rows[::-1]))
         }
         if not any(told.values()):
             than = "no variant is surely better or worse than plain fine-tuning"
             return f"{NOTHING_SURE}: {than} ({over})."
         first, *others = (
-            f"surely {what}: {listed(names)}" for what, names in told.items() if names
+            f"surely {what}: {listed(names, _NAMED)}" for what, names in told.items() if names
         )
         beside = "beside plain fine-tuning"
         return f"{first[0].upper()}{'; '.join([first[1:], *others])}, {beside} ({over})."
