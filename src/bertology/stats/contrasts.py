@@ -18,12 +18,14 @@ def difference_within(
     groups: ArrayLike,
     level: float = 0.95,
     unit: str = "examples",
+    clusters: ArrayLike | None = None,
 ) -> Estimate | None:
     """The mean of the values that `first` marks less that of the others, within each group.
 
     Groups that have both count, each by how well it tells the two apart, so that what differs from
     group to group is not taken for a difference. The interval is Student's with errors that may
-    differ in size (White 1980). None where fewer than ten values a side are left.
+    differ in size (White 1980), and may go together within `clusters`, which then are counted
+    (Liang and Zeger 1986). None where fewer than ten values a side, or two clusters, are left.
     """
     check_level(level, "difference_within")
     y, x = np.asarray(values, dtype=np.float64).ravel(), np.asarray(first, dtype=np.float64).ravel()
@@ -33,15 +35,23 @@ def difference_within(
     kept = ((shares > 0) & (shares < 1))[group]
     if min(x[kept].sum(), (1 - x[kept]).sum()) < _FEWEST:
         return None
-    left = int(kept.sum()) - len(np.unique(group[kept])) - 1
-    if left < 2:
+    n = int(kept.sum())
+    left = n - len(np.unique(group[kept])) - 1
+    _, cluster = np.unique(
+        np.arange(n) if clusters is None else np.ravel(clusters)[kept], return_inverse=True
+    )
+    count = int(cluster.max()) + 1
+    if min(left, count) < 2:
         return None
     x, y = (v[kept] - (np.bincount(group, weights=v) / sizes)[group[kept]] for v in (x, y))
     weight = float((x**2).sum())
     value = float((x * y).sum()) / weight
-    spread = np.sqrt(float((x**2 * (y - value * x) ** 2).sum()) * kept.sum() / left) / weight
-    half = stdtrit(left, (1 + level) / 2) * spread
-    return Estimate(value, value - half, value + half, int(kept.sum()), level, unit, freedom=left)
+    sums = np.bincount(cluster, weights=x * (y - value * x))
+    few = 1.0 if clusters is None else count / (count - 1)
+    spread = np.sqrt(float((sums**2).sum()) * few * n / left) / weight
+    freedom = left if clusters is None else min(left, count - 1)
+    half = stdtrit(freedom, (1 + level) / 2) * spread
+    return Estimate(value, value - half, value + half, count, level, unit, freedom=freedom)
 
 
 def ratio_of_means(top: ArrayLike, bottom: ArrayLike, level: float = 0.95) -> Estimate | None:
