@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -18,6 +19,8 @@ from bertology.stats.layer_orders import (
     mirrored,
     order_p,
 )
+from bertology.stats.partial_means import partial_means
+from bertology.studies.designs.noise import last_layers
 from bertology.studies.designs.probe_scores import (
     lower_less_others,
     lower_over_others,
@@ -98,6 +101,26 @@ def test_a_fall_is_a_rise_of_the_opposite() -> None:
     left_open = mirrored(both_above_zero(Estimate(1.0, 0.5, 1.5, 100), 0.3, chance="no"))
     assert below.judge(left_open) is Outcome.INCONCLUSIVE
     assert below.judge(left_open.expected_at(10_000)) is Outcome.INCONCLUSIVE
+
+
+def moved_last(profile: np.ndarray, seed: int) -> bool:
+    """Whether the last two layers surely changed more than the others, of copies that did not."""
+    rng = np.random.default_rng(seed)
+    change = np.clip(profile + 0.05 * rng.normal(size=(100, LAYERS)), 0, 1)
+    noise, matched = np.full((10, LAYERS), 0.2), np.tile(profile, (10, 1))
+    noise = noise + 0.001 * rng.normal(size=noise.shape)
+    means = partial(partial_means, support=(-1, 1), resamples=100)
+    found = last_layers(change, noise, matched, means)["last_two_over_mean"]
+    assert found is not None
+    return found.low > 0
+
+
+def test_last_layers_that_changed_most_are_found_and_shuffled_ones_are_not() -> None:
+    rng = np.random.default_rng(0)
+    late = np.where(np.arange(LAYERS) < LAYERS - 2, 0.2, 0.4) + 0.02 * rng.normal(size=LAYERS)
+    assert moved_last(late, 0)
+    draws = [rng.permutation(0.3 + 0.05 * rng.normal(size=LAYERS)) for _ in range(100)]
+    assert sum(moved_last(one, seed) for seed, one in enumerate(draws)) <= 10  # 5 may be
 
 
 @pytest.mark.parametrize("shape", ["middle", "lower"])

@@ -9,9 +9,10 @@ has an interval at one level only; at another one it is as wide as Student's int
 (`Estimate.at_level`).
 
 Over all tasks a claim is *mixed* only where tasks surely differ: two of them have different
-verdicts, and their intervals at these levels do not overlap. Else it has the outcome that at least
-half of the judged tasks have, and is inconclusive where there is none. Where a claim fails, what it
-claims is surely smaller than what matters too; so tasks on which it fails and tasks on which it is
+verdicts, and their intervals at these levels do not overlap. Else it has the outcome that more than
+half of the judged tasks have, and is inconclusive where there is none: what is true on one of two
+tasks is not true of both. Where a claim fails, what it claims is surely smaller than what matters
+too; so tasks on which it fails and tasks on which it is
 negligible together make it negligible.
 """
 
@@ -52,11 +53,11 @@ def overall(verdicts: Sequence[Verdict]) -> str:
     if any(_surely_differ(one, other) for one, other in combinations(decided, 2)):
         return MIXED
     counts = Counter(v.outcome for v in decided)
-    most = [outcome for outcome, n in counts.items() if 2 * n >= len(judged)]
-    if Outcome.HOLDS not in most and len(most) != 1 and counts[Outcome.NEGLIGIBLE]:
+    most = [outcome for outcome, n in counts.items() if 2 * n > len(judged)]
+    if not most and counts[Outcome.NEGLIGIBLE]:
         small = counts[Outcome.NEGLIGIBLE] + counts[Outcome.FAILS]
-        most = [Outcome.NEGLIGIBLE] if 2 * small >= len(judged) else []
-    return (most[0] if len(most) == 1 else Outcome.INCONCLUSIVE).in_words
+        most = [Outcome.NEGLIGIBLE] if 2 * small > len(judged) else []
+    return (most[0] if most else Outcome.INCONCLUSIVE).in_words
 
 
 def _has_interval(verdict: Verdict) -> bool:
