@@ -130,7 +130,7 @@ def test_the_last_layers_are_said_to_have_moved_only_where_they_have() -> None:
     late, early = (compare(deep(*changed), deep(), noise=10) for changed in ((6, 7), (0,)))
     assert all(late.evidence()[q].low > 0 for q in CLAIMED)
     profile = early.table("layers")["change"].to_numpy()
-    assert profile[-2:].mean() > profile[:-2].mean() + 0.02  # adds up, as that by noise does
+    assert profile[-2:].mean() > profile[:-2].mean() + 0.015  # adds up, as that by noise does
     assert not any(early.evidence()[q].low > 0 for q in CLAIMED)
 
 

@@ -506,7 +506,8 @@ class LinearOrder(ShuffledCopies, Resampled):
         found: dict[str, Estimate | None] = {}
         reasons = {"": "not judged: too few sentences have two candidates in the wrong order"}
         if (place := of.get(PLACE)) is not None:
-            found["order_fall"] = fall = place.by_order(place.fall(self.level), -1.0)
+            fall = place.fall(self.level)
+            found["order_fall"] = place.by_order(fall, -1.0)
             if fall.low > 0:
                 found["order_falls_at"] = place.depth(self.level, self.resamples, self.seed)
             else:
