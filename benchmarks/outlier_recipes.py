@@ -129,7 +129,7 @@ def main() -> None:
         shown = [f"{found[n]}" if n in found else "none" for n in ("loss_rise", "cost_over_random")]
         print(
             f"| {name} | {found['largest_sigma'].value:.1f} | "
-            f"{found['outlier_dimensions'].value:.0f} | {found['most_layers'].value:.0%} | "
+            f"{found['outlier_dimensions'].value:.0f} | {found['layers_of_leading'].value:.0%} | "
             f"{' | '.join(shown)} |",
             flush=True,
         )

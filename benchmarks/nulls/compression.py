@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import made_compression_tables as tables
 from bertology.results.known_claims import load_claims
-from bertology.results.result import Result
 from nulls import BORDER, FAILS, HOLDS, Null, at_the_truth, judged
 
 _STUDY, _JOIN = "compression-table", "compression-tasks"
@@ -22,14 +21,12 @@ _KEPT = {
 }  # fmt: skip
 """The claim on each row, without its ending."""
 _CLAIMS = tuple(f"{claim}-keeps" for claim in _KEPT.values())
-_SIZES, _SPEEDS = (
-    {c.rule.quantity: (c.id.partition(".")[2], float(c.rule.value or 0)) for c in found}
-    for found in (
-        [c for c in load_claims() if re.fullmatch(rf"primer-compression\..*-{word}", c.id)]
-        for word in ("smaller", "faster")
-    )
-)
-"""The claims on each row's size and speed, and their borders, by quantity."""
+_SPEEDS = {
+    c.rule.quantity: (c.id.partition(".")[2], float(c.rule.value or 0))
+    for c in load_claims()
+    if re.fullmatch(r"primer-compression\..*-faster", c.id)
+}
+"""The claim on each row's speed, and its border, by quantity."""
 _TEACHER = 0.8
 
 
@@ -109,31 +106,8 @@ def numbers_one_baseline(seed: int) -> Mapping[str, str]:
 
 
 def fewer_bits(seed: int) -> Mapping[str, str]:
-    """8-bit models are but twice as small, and three bits make a model just 1.2 times as fast."""
-    found = tables.made_up(
-        seeds=3, draw=seed, faster={"gobo": 1.2}, bytes_per_weight={"q8bert": 2.0}
-    )
-    return judged(_STUDY, found)
-
-
-def nearly_as_small(seed: int) -> Mapping[str, str]:
-    """Every row is a little larger than its border asks for. Sizes are counted: it never holds."""
-    return judged(_STUDY, _sized(0.99, seed))
-
-
-def just_small_enough(seed: int) -> Mapping[str, str]:
-    """Every row is a little smaller than its border asks for: no claim on a size fails."""
-    return judged(_STUDY, _sized(1.01, seed))
-
-
-def _sized(share: float, seed: int) -> Result:
-    times, each = {}, {}
-    for row in _KEPT:
-        for size in ("fewer", "nonzero", "smaller"):
-            if known := _SIZES.get(f"{row.replace('-', '_')}_{size}"):
-                times[row], each[row] = share * known[1], 4 / (share * known[1])
-    bits = {row: each[row] for row in ("gobo", "q8bert")}  # as many weights, of fewer bits
-    return tables.made_up(seeds=3, draw=seed, n=300, fewer=times, bytes_per_weight=bits)
+    """8-bit models are but twice as small."""
+    return judged(_STUDY, tables.made_up(seeds=3, draw=seed, bytes_per_weight={"q8bert": 2.0}))
 
 
 def as_fast_as_asked(seed: int) -> Mapping[str, str]:
@@ -196,15 +170,7 @@ NULLS = (
     Null("students whose numbers are as good as one baseline", numbers_one_baseline,
          {"teachers-help": BORDER}),
     Null("the best small model just at the border", best_at_the_border, {"small-loss": HOLDS}),
-    Null(
-        "fewer bits that save little",
-        fewer_bits,
-        {"precision-saves-memory": HOLDS, "precision-needs-hardware": HOLDS},
-    ),
-    Null("compressed models not quite as small as asked", nearly_as_small,
-         dict.fromkeys((claim for claim, _ in _SIZES.values()), HOLDS)),
-    Null("compressed models just small enough", just_small_enough,
-         dict.fromkeys((claim for claim, _ in _SIZES.values()), FAILS)),
+    Null("fewer bits that save little", fewer_bits, {"precision-saves-memory": HOLDS}),
     Null("compressed models just as fast as asked", as_fast_as_asked,
          dict.fromkeys((claim for claim, _ in _SPEEDS.values()), BORDER)),
     Null("students better on half of the tasks", half_of_the_tasks,

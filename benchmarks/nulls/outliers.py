@@ -44,7 +44,7 @@ def scattered(seed: int) -> Mapping[str, str]:
     far = sigmas > 3
     found = {
         "shared_positions": shared_positions(far, **_OPTIONS, seed=seed),
-        "layers_of_leading": in_most_rows(far, sigmas),
+        "layers_of_leading": in_most_rows(far, **_OPTIONS, seed=seed),
     }
     verdicts = judge("outlier-dimensions", {n: e for n, e in found.items() if e is not None})
     return {v.claim.id.partition(".")[2]: str(v.outcome) for v in verdicts}

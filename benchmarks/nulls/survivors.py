@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import made_survivors as made
+from bertology.studies.joins.super_survivors import NOTICED
 from nulls import FAILS, HOLDS, Null, judged
 
 SHAPE = (made.LAYERS, made.HEADS)
@@ -58,7 +59,7 @@ def just_more(seed: int) -> Mapping[str, str]:
     rng = np.random.default_rng([seed, 3])
     strong = rng.random(SHAPE) < 0.4
     # A map of such a head is heterogeneous with 20/21, of another with 1/21.
-    return _judged(6.0 * strong, 0.3 + 0.2 * 21 / 19 * strong, seed)
+    return _judged(6.0 * strong, 0.3 + NOTICED * 21 / 19 * strong, seed)
 
 
 NULLS = (

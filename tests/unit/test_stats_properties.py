@@ -17,7 +17,7 @@ from scipy import stats as scipy_stats
 from bertology.stats import bounded_mean_bounds, mean_interval, mean_intervals, rank_correlation
 from bertology.stats.agreement import cohens_kappa, krippendorffs_alpha
 from bertology.stats.best_of_many import cross_fitted, largest_of, smallest_of
-from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
+from bertology.stats.contrasts import ratio_of_largest, ratio_of_means
 from bertology.stats.intervals import distinct, evidence_against_zero
 from bertology.stats.least_means import least_means
 from bertology.stats.multiplicity import max_statistics, step_down
@@ -192,21 +192,6 @@ def test_values_of_known_support_keep_their_bounds_inside(seed: int, n: int) -> 
     assert (found.simultaneous_high[known] <= 1).all()
     assert (found.simultaneous_low[known] <= found.value[known] + 1e-7).all()
     assert (found.simultaneous_high[known] >= found.value[known] - 1e-7).all()
-
-
-@quickly
-@given(numbers)
-def test_halves_mirror_each_other(values: list[float]) -> None:
-    assume(np.ptp(values) > 1e-3)
-    found, mirrored = difference_of_halves(values), difference_of_halves(values[::-1])
-    assert found.value == pytest.approx(-mirrored.value, abs=1e-6)
-    if not math.isnan(found.low):
-        assert found.low <= found.value <= found.high
-    k = len(values) // 2
-    if k > 1 and min(np.ptp(values[:k]), np.ptp(values[-k:])) > 1e-3:
-        half = scipy_stats.ttest_ind(values[:k], values[-k:], equal_var=False)
-        interval = half.confidence_interval(0.95)
-        assert np.allclose([found.low, found.high], interval, rtol=1e-6, atol=1e-6)
 
 
 @quickly

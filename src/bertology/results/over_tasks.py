@@ -11,9 +11,10 @@ have different examples. An estimate has an interval at one level only; at anoth
 as Student's interval would be (`Estimate.at_level`).
 
 What holds is there as well, and what is not there is too small as well. So over all tasks a claim
-has the outcome that at least half of the judged tasks have, or go beyond, and is inconclusive where
-there is none. It is *mixed* only where tasks surely differ: what is claimed is surely there on one,
-surely not there or too small on another, and their intervals at these levels do not overlap.
+has the outcome that more than half of the judged tasks have, or go beyond, and is inconclusive
+where there is none: what is true on one of two tasks is not true of both. It is *mixed* only where
+tasks surely differ: what is claimed is surely there on one, surely not there or too small on
+another, and their intervals at these levels do not overlap.
 """
 
 from __future__ import annotations
@@ -86,16 +87,15 @@ def overall(verdicts: Sequence[Verdict]) -> str:
         return MIXED
     counts = Counter(v.outcome for v in decided)
     most = [_most(counts, side, len(judged)) for side in (_THERE, _SMALL)]
-    (found, *others) = [*filter(None, most), Outcome.INCONCLUSIVE]
-    return (found if len(others) < 2 else Outcome.INCONCLUSIVE).in_words
+    return next(filter(None, most), Outcome.INCONCLUSIVE).in_words
 
 
 def _most(counts: Counter[Outcome], side: Sequence[Outcome], judged: int) -> Outcome | None:
-    """What at least half of the tasks have or go beyond; where both do, what is true of all."""
+    """What more than half of the tasks have or go beyond."""
     beyond, weaker = side
-    if 2 * counts[beyond] >= judged and 2 * counts[weaker] < judged:
+    if 2 * counts[beyond] > judged:
         return beyond
-    return weaker if 2 * (counts[beyond] + counts[weaker]) >= judged else None
+    return weaker if 2 * (counts[beyond] + counts[weaker]) > judged else None
 
 
 def has_interval(verdict: Verdict) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OURS = "the paper does not say it; the question, or the reading of it, is our own"
 OVER_TASKS = (
     "Verdicts on several tasks are judged at levels that hold for all of them together (Hochberg). "
-    "Over all tasks a claim has the outcome of at least half of them. Mixed: what is claimed is "
+    "Over all tasks a claim has the outcome of more than half of them. Mixed: what is claimed is "
     "surely there on some tasks, and surely not, or too small, on others."
 )
 _USUAL = 0.95

@@ -74,15 +74,19 @@ def cross_fitted(scores: NDArray[np.floating]) -> tuple[Floats, Floats]:
     return np.take_along_axis(scores, best, axis=2)[..., 0].astype(np.float64), _mean(scores)
 
 
-def picked_on_other_half(scores: NDArray[np.floating], *, together: int = 1) -> NDArray[np.int64]:
+def picked_on_other_half(
+    scores: NDArray[np.floating], *, together: int | NDArray[np.int64] = 1
+) -> NDArray[np.int64]:
     """The candidate (N, R) that for one half of the examples is the best on the other half.
 
     Halves are the examples of even and of odd number, so that a file's order does not matter. Where
     neighbours are not independent (twins, such as the two sentences of a Winograd schema, of which
-    what is right in one is wrong in the other), so many stay `together` in one half.
+    what is right in one is wrong in the other), so many stay `together` in one half; or those of
+    one group, where the group of each example is given.
     """
     picked = np.empty(scores.shape[:2], np.int64)
-    second = (np.arange(len(scores)) // together) % 2 == 1
+    group = np.arange(len(scores)) // together if isinstance(together, int) else together
+    second = group % 2 == 1
     for half in (second, ~second):
         picked[half] = _mean(scores[~half]).argmax(axis=-1)  # (R,)
     return picked

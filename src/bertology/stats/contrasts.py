@@ -1,4 +1,4 @@
-"""One number that sets two sides against each other: halves of a row, two means, two maxima."""
+"""One number that sets two sides against each other: two means, two maxima, two groups."""
 
 from __future__ import annotations
 
@@ -12,51 +12,20 @@ from bertology.stats.partial_means import PartialMeans
 _FEWEST = 10  # values a side
 
 
-def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
-    """The mean of the first half of a row less that of the second, with Welch's interval.
-
-    The entries, which are layers, are what is sampled: one that stands out does not make a trend.
-    A middle entry is left out; with fewer than two entries a side there is no interval.
-    """
-    check_level(level, "difference_of_halves")
-    x = np.asarray(values, dtype=np.float64).ravel()
-    k = x.size // 2
-    return _welch(x[:k], x[x.size - k :], x.size, level)
-
-
-def rise_at(values: ArrayLike, at: int, level: float = 0.95) -> Estimate:
-    """The mean of a row from entry `at` on less that of the entries before, as for halves."""
-    check_level(level, "rise_at")
-    x = np.asarray(values, dtype=np.float64).ravel()
-    return _welch(x[at:], x[:at], x.size, level)
-
-
-def mean_over_layers(values: ArrayLike, level: float = 0.95) -> Estimate:
-    """The mean of a row whose entries, which are layers, are what is sampled; Student's interval.
-
-    With fewer than two entries there is no interval.
-    """
-    check_level(level, "mean_over_layers")
-    x = np.asarray(values, dtype=np.float64).ravel()
-    value = x.mean() if x.size else np.nan
-    if x.size < 2:
-        return Estimate(value, np.nan, np.nan, x.size, level, "layers")
-    half = stdtrit(x.size - 1, (1 + level) / 2) * x.std(ddof=1) / np.sqrt(x.size)
-    return Estimate(value, value - half, value + half, x.size, level, "layers")
-
-
 def difference_within(
     values: ArrayLike,
     first: ArrayLike,
     groups: ArrayLike,
     level: float = 0.95,
     unit: str = "examples",
+    clusters: ArrayLike | None = None,
 ) -> Estimate | None:
     """The mean of the values that `first` marks less that of the others, within each group.
 
     Groups that have both count, each by how well it tells the two apart, so that what differs from
     group to group is not taken for a difference. The interval is Student's with errors that may
-    differ in size (White 1980). None where fewer than ten values a side are left.
+    differ in size (White 1980), and may go together within `clusters`, which then are counted
+    (Liang and Zeger 1986). None where fewer than ten values a side, or two clusters, are left.
     """
     check_level(level, "difference_within")
     y, x = np.asarray(values, dtype=np.float64).ravel(), np.asarray(first, dtype=np.float64).ravel()
@@ -66,35 +35,23 @@ def difference_within(
     kept = ((shares > 0) & (shares < 1))[group]
     if min(x[kept].sum(), (1 - x[kept]).sum()) < _FEWEST:
         return None
-    left = int(kept.sum()) - len(np.unique(group[kept])) - 1
-    if left < 2:
+    n = int(kept.sum())
+    left = n - len(np.unique(group[kept])) - 1
+    _, cluster = np.unique(
+        np.arange(n) if clusters is None else np.ravel(clusters)[kept], return_inverse=True
+    )
+    count = int(cluster.max()) + 1
+    if min(left, count) < 2:
         return None
     x, y = (v[kept] - (np.bincount(group, weights=v) / sizes)[group[kept]] for v in (x, y))
     weight = float((x**2).sum())
     value = float((x * y).sum()) / weight
-    spread = np.sqrt(float((x**2 * (y - value * x) ** 2).sum()) * kept.sum() / left) / weight
-    half = stdtrit(left, (1 + level) / 2) * spread
-    return Estimate(value, value - half, value + half, int(kept.sum()), level, unit, freedom=left)
-
-
-def _welch(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    n: int,
-    level: float,
-) -> Estimate:
-    if not first.size or not second.size:
-        return Estimate(np.nan, np.nan, np.nan, n, level, "layers")
-    value = first.mean() - second.mean()
-    unknown = Estimate(value, np.nan, np.nan, n, level, "layers")
-    if min(first.size, second.size) < 2:
-        return unknown
-    a, b = (x.var(ddof=1) / x.size for x in (first, second))
-    if a + b <= 0:
-        return unknown
-    freedom = (a + b) ** 2 / (a * a / (first.size - 1) + b * b / (second.size - 1))
-    half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(a + b)
-    return Estimate(value, value - half, value + half, n, level, "layers")
+    sums = np.bincount(cluster, weights=x * (y - value * x))
+    few = 1.0 if clusters is None else count / (count - 1)
+    spread = np.sqrt(float((sums**2).sum()) * few * n / left) / weight
+    freedom = left if clusters is None else min(left, count - 1)
+    half = stdtrit(freedom, (1 + level) / 2) * spread
+    return Estimate(value, value - half, value + half, count, level, unit, freedom=freedom)
 
 
 def ratio_of_means(top: ArrayLike, bottom: ArrayLike, level: float = 0.95) -> Estimate | None:

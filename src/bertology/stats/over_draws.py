@@ -22,12 +22,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from bertology.stats.intervals import Estimate, check_level
+from bertology.stats.layer_orders import both_above_zero
 from bertology.stats.partial_means import partial_means
 
 Floats = NDArray[np.float64]
+_ANYWHERE = "positions that are drawn anew in each layer often agree as much"
 
 
 def enough_draws(draws: int, level: float) -> bool:
@@ -100,23 +101,14 @@ def shared_positions(
     """The share of a row's marked entries that another row marks too, less that by chance.
 
     `marked` is (rows, positions); the mean is over all ordered pairs of rows of which the first has
-    a mark. Rows are what is sampled (jackknife), and the order of positions is drawn anew in each
-    row for a test: the interval lies above 0 only where both say so. None where fewer than three
-    rows have a mark.
+    a mark. Rows are layers, which are counted and not sampled: the number is exact, and surely
+    above 0 where positions that are drawn anew in each row seldom agree as much. None where fewer
+    than three rows have a mark.
     """
     check_level(level, "shared_positions")
-    rows = len(marked)
     if (marked.any(axis=1)).sum() < 3:
         return None
-    value = _shared(marked)
-    left_out = np.array([_shared(np.delete(marked, r, axis=0)) for r in range(rows)])
-    spread = math.sqrt((rows - 1) / rows * float(((left_out - left_out.mean()) ** 2).sum()))
-    half = float(stdtrit(rows - 1, (1 + level) / 2)) * spread
-    rng = np.random.default_rng(seed)
-    drawn = [_shared(rng.permuted(marked, axis=1)) for _ in range(resamples)]
-    p = (1 + sum(d >= value for d in drawn)) / (1 + resamples)
-    low = value - half if p < (1 - level) / 2 else min(value - half, 0.0)
-    return Estimate(value, low, value + half, rows, level, "layers")
+    return _beyond_chance(marked, _shared, level=level, resamples=resamples, seed=seed)
 
 
 def _shared(marked: Bools) -> float:
@@ -128,25 +120,23 @@ def _shared(marked: Bools) -> float:
     return float(share[others].mean()) if others.any() else 0.0
 
 
-def in_most_rows(marked: Bools, far: Floats, *, level: float = 0.95) -> Estimate:
-    """The share of rows that mark the leading position, which is picked on the other rows.
-
-    The leading position of the rows of even number is looked up in those of odd number, and the
-    other way round: picked on the rows that it is scored on, the best of many would be flattered.
-    It is the one with most marks; of equals the one that `far` (rows, positions) puts farthest.
-    The interval is Clopper and Pearson's.
-    """
-    from scipy.stats import beta
-
+def in_most_rows(
+    marked: Bools, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+) -> Estimate:
+    """The share of rows that mark the position which most of them mark; exact, as above."""
     check_level(level, "in_most_rows")
-    rows, hits = len(marked), 0
-    for half in (0, 1):
-        picked, scored = marked[half::2], marked[1 - half :: 2]
-        if not picked.size or not picked.any():
-            continue
-        score = picked.sum(axis=0) + far[half::2].mean(axis=0) / (1 + far.max())
-        hits += int(scored[:, int(score.argmax())].sum())
-    tail = (1 - level) / 2
-    low = float(beta.ppf(tail, hits, rows - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, rows - hits)) if hits < rows else 1.0
-    return Estimate(hits / rows, low, high, rows, level, "layers")
+
+    def largest(rows: Bools) -> float:
+        return float(rows.mean(axis=0).max())
+
+    return _beyond_chance(marked, largest, level=level, resamples=resamples, seed=seed)
+
+
+def _beyond_chance(
+    marked: Bools, of: Callable[[Bools], float], *, level: float, resamples: int, seed: int
+) -> Estimate:
+    """What was counted, and whether positions drawn anew in each row seldom give as much."""
+    value, rng = of(marked), np.random.default_rng(seed)
+    as_large = sum(of(rng.permuted(marked, axis=1)) >= value for _ in range(resamples))
+    exact = Estimate(value, value, value, len(marked), level, "layers", counted=True)
+    return both_above_zero(exact, (1 + as_large) / (1 + resamples), chance=_ANYWHERE)

@@ -16,8 +16,15 @@ import planted_links as planted
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import DataError
 from bertology.model.encoder import Encoder
+from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.attention.attention_distractors import LEAST, AttentionDistractors
+from bertology.stats import mean_interval
+from bertology.stats.contrasts import difference_within
+from bertology.studies.attention.attention_distractors import (
+    LEAST,
+    AttentionDistractors,
+    by_frame,
+)
 from result_conformance import ResultConformance, claims_of
 
 LINK = planted.LINK
@@ -101,9 +108,59 @@ def test_a_layer_that_points_is_no_weak_indicator() -> None:
 
 
 def test_a_subject_that_is_no_subject_is_not_followed() -> None:
-    outcomes = claims_of(ask(guessing(planted.model(LINK)), corpus(shuffled=True)))
+    reader, some = guessing(planted.model(LINK)), corpus(shuffled=True)
+    outcomes = claims_of(ask(reader, some))
     assert outcomes[STRONG] != "holds"
-    assert outcomes[WEAK] == "holds"
+    assert outcomes[WEAK] == "not-applicable", "it guesses no form, so it needs no attention"
+    study = AttentionDistractors(resamples=200)
+    (name,) = study.parts(reader.shape, some)
+    part = study.measure(reader, some, name, _context())
+    right = part.assign(better=("example", np.ones(part.sizes["example"])))
+    named = {"name": "made", "fingerprint": "made"}
+    made = Provenance("attention-distractors", 1, {}, named, named)
+    assert claims_of(study.conclude({name: right}, made))[WEAK] == "holds"
+
+
+def test_sentences_of_one_frame_say_the_same() -> None:
+    """Each sentence is there ten times with other nouns: the interval is that of the frames."""
+    rng = np.random.default_rng(0)
+    frames = np.repeat(np.arange(12), 10)
+    held = [0, 0]
+    for _ in range(300):
+        values = rng.normal(size=12)[frames] + 0.2 * rng.normal(size=120)
+        for at, rows in enumerate((values[None], by_frame(values[None], frames))):
+            found = mean_interval(rows[0])
+            assert found.value == pytest.approx(values.mean())
+            held[at] += found.excludes(0)
+    by_sentence, by_frames = (count / 300 for count in held)
+    assert by_sentence > 0.3
+    assert by_frames < 0.09
+
+
+def test_a_difference_within_groups_is_over_clusters() -> None:
+    rng, frames, group = np.random.default_rng(0), np.repeat(np.arange(30), 8), np.zeros(240)
+    held = [0, 0]
+    for _ in range(300):
+        first = (rng.random(30) < 0.5)[frames]
+        values = rng.normal(size=30)[frames] + 0.2 * rng.normal(size=240)
+        for at, clusters in enumerate((None, frames)):
+            found = difference_within(values, first, group, clusters=clusters)
+            assert found is not None
+            held[at] += found.excludes(0)
+    assert found.n == 30
+    assert held[0] > 90
+    assert held[1] < 30
+
+
+def test_frames_are_all_but_nouns_and_the_word() -> None:
+    part = AttentionDistractors().measure(
+        guessing(planted.model()), corpus(4), "examples-000000-000004", _context()
+    )
+    for frame, example in zip(part["frame"].to_numpy(), corpus(4), strict=True):
+        about, words = example.annotations, str(frame).split()
+        assert len(words) == len(about["words"])
+        assert words[about["verb"]] == words[about["subject"]] == "_"
+        assert words.count("_") == 3
 
 
 @pytest.mark.parametrize("seed", range(3))

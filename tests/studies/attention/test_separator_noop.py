@@ -26,12 +26,12 @@ def _feature(row: torch.Tensor, feature: int, value: float) -> None:
 
 
 def planted(*, speaks: float = 0.02, seed: int = 0) -> hf.BertForMaskedLM:
-    """From layer 2 on heads attend to [SEP] and to words, and carry which way words point.
+    """From layer 3 on heads attend to [SEP] and to words, and carry which way words point.
 
     [SEP] itself points as much as `speaks` the way of "good": hardly, if not given.
     """
     config = hf.BertConfig(
-        vocab_size=5 + len(WORDS), hidden_size=16, num_hidden_layers=6, num_attention_heads=4,
+        vocab_size=5 + len(WORDS), hidden_size=16, num_hidden_layers=9, num_attention_heads=4,
         intermediate_size=8, max_position_embeddings=40,
     )  # fmt: skip
     torch.manual_seed(seed)
@@ -48,7 +48,7 @@ def planted(*, speaks: float = 0.02, seed: int = 0) -> hf.BertForMaskedLM:
         separator = words[tokenizer().sep_token_id]
         _feature(separator, _SEPARATES, 1.0)
         _feature(separator, _WAY, speaks)
-        for depth, layer in enumerate(made.bert.encoder.layer[2:]):
+        for depth, layer in enumerate(made.bert.encoder.layer[3:]):
             attention = layer.attention
             for first in range(0, 16, 4):
                 attention.self.query.bias[first] = 4.0
@@ -101,8 +101,8 @@ def test_a_separator_that_carries_nothing_is_a_no_op(tmp_path: object) -> None:
     assert evidence["sep_drop_loss"].value == pytest.approx(0, abs=0.02)
     assert evidence["sep_drop_over_words"].value < -0.1
     heads = found.table("heads")
-    assert (heads[heads["layer"] < 2]["sep_weight"] < 0.2).all()
-    assert (heads[heads["layer"] > 1]["sep_weight"] > 0.3).all()
+    assert (heads[heads["layer"] < 3]["sep_weight"] < 0.2).all()
+    assert (heads[heads["layer"] > 2]["sep_weight"] > 0.24).all()
 
 
 def test_a_separator_that_misleads_is_none(tmp_path: object) -> None:

@@ -109,10 +109,10 @@ def test_a_change_is_found_in_its_layer_and_above() -> None:
 
 
 def deep(*changed: int) -> Encoder:
-    """A random model of six layers; `changed` ones have other weights in their MLP."""
+    """A random model of eight layers; `changed` ones have other weights in their MLP."""
     torch.manual_seed(0)
     config = hf.BertConfig(
-        vocab_size=60, hidden_size=24, num_hidden_layers=6, num_attention_heads=4,
+        vocab_size=60, hidden_size=24, num_hidden_layers=8, num_attention_heads=4,
         intermediate_size=40, max_position_embeddings=40,
     )  # fmt: skip
     model, generator = hf.BertModel(config).eval(), torch.Generator().manual_seed(0)
@@ -127,10 +127,10 @@ def deep(*changed: int) -> Encoder:
 
 
 def test_the_last_layers_are_said_to_have_moved_only_where_they_have() -> None:
-    late, early = (compare(deep(*changed), deep(), noise=10) for changed in ((4, 5), (0,)))
+    late, early = (compare(deep(*changed), deep(), noise=10) for changed in ((6, 7), (0,)))
     assert all(late.evidence()[q].low > 0 for q in CLAIMED)
     profile = early.table("layers")["change"].to_numpy()
-    assert profile[-2:].mean() > profile[:-2].mean() + 0.02  # adds up, as that by noise does
+    assert profile[-2:].mean() > profile[:-2].mean() + 0.015  # adds up, as that by noise does
     assert not any(early.evidence()[q].low > 0 for q in CLAIMED)
 
 

@@ -142,7 +142,9 @@ def test_planted_layers_are_found_and_beat_the_table(monkeypatch: pytest.MonkeyP
     assert (layers.loc[[0, 1], "value_low"] > 0.3).all()
     assert (layers.loc[[2, 3], "value_low"] < 0).all()
     assert claims_of(result)[BETTER] == "holds"
-    assert claims_of(result)[LOWER] == "holds"
+    # Four layers have too few orders for two of them to be surely the lower ones.
+    assert claims_of(result)[LOWER] == "inconclusive"
+    assert "another order" in result.evidence()["lower_over_upper"].remedy
     told = result.table("comparisons").set_index("against")
     gain = result.evidence()["distilled_gain"]
     assert told["gain"].min() == gain.value

@@ -12,7 +12,8 @@ import made_survivors as made
 from bertology.errors import DataError, ParameterError
 from bertology.results.known_claims import load_claims
 from bertology.results.result import Result
-from bertology.studies.joins.super_survivors import NOTICED, SuperSurvivors
+from bertology.stats import Estimate
+from bertology.studies.joins.super_survivors import NOTICED, SuperSurvivors, slightly_more
 from result_conformance import ResultConformance, claims_of
 
 SHAPE = (made.LAYERS, made.HEADS)
@@ -55,10 +56,35 @@ def test_planted_survivors_are_found_and_nothing_else() -> None:
     assert set(result.table("heads")["tasks"][found.ravel()]) == {4}
 
 
-def test_survivors_that_are_chosen_apart_are_not_more_heterogeneous() -> None:
-    held = [list(claims_of(planted(draw)[1]).values()).count("holds") for draw in range(4)]
+def of_survivors(odds_of_others: float, odds: float, draw: int) -> dict[str, str]:
+    """Verdicts where other heads, and super-survivors, are heterogeneous with these odds."""
+    rng = np.random.default_rng([draw, 9])
+    strong = rng.random(SHAPE) < 0.45
+    mixed = rng.random(SHAPE) < np.where(strong, odds, odds_of_others)
+    return claims_of(made.joined(6.0 * strong, others(mixed, rng), draw, resamples=100))
+
+
+def test_survivors_with_fewer_heterogeneous_maps_do_not_have_more() -> None:
+    held = [list(of_survivors(0.5, 0.2, draw).values()).count("holds") for draw in range(4)]
     assert sum(held) >= 6
+
+
+def test_survivors_that_are_three_times_as_heterogeneous_do_have_more() -> None:
+    assert all("holds" not in of_survivors(0.05, 0.15, draw).values() for draw in range(8))
+    told = [list(of_survivors(0.15, 0.45, draw).values()).count("fails") for draw in range(4)]
+    assert sum(told) >= 6
+
+
+def test_survivors_chosen_apart_are_seldom_said_to_have_more() -> None:
+    said = [outcome for draw in range(4) for outcome in claims_of(planted(draw)[1]).values()]
+    assert said.count("fails") <= 1
     assert (planted()[1].table("associations")["p_adjusted"] > 0.05).all()
+
+
+def test_a_little_more_for_sure_is_neither_more_nor_no_more() -> None:
+    assert "surely have more of them (2.0 points" in slightly_more(Estimate(0.02, 0.01, 0.03, 384))
+    assert not slightly_more(Estimate(0.01, -0.01, 0.03, 384))  # holds
+    assert not slightly_more(Estimate(0.04, 0.02, 0.06, 384))  # open
 
 
 def test_survivors_that_are_the_heterogeneous_heads_are_told() -> None:
@@ -151,7 +177,8 @@ def test_what_cannot_be_sure_says_how_many_runs_it_takes() -> None:
 
 def test_an_open_claim_says_what_would_settle_it() -> None:
     rng = np.random.default_rng(11)
-    strong, mixed = rng.random(SHAPE) < 0.45, rng.random(SHAPE) < 0.4
+    strong = rng.random(SHAPE) < 0.45
+    mixed = rng.random(SHAPE) < np.where(strong, 0.6, 0.3)
     result = made.joined(2.0 * strong, others(mixed, rng), 11, tasks=3, seeds=4)
     assert set(claims_of(result).values()) == {"inconclusive"}
     for verdict in result.verdicts():

@@ -154,7 +154,13 @@ class TestResult(ResultConformance):
 
     def test_its_claims_hold(self, result: Result) -> None:
         said = claims_of(result)
-        assert {said[name] for name in (FADES, *RISES, *TOLD)} == {"holds"}
+        assert {said[name] for name in TOLD} == {"holds"}
+        # Four layers have too few orders for one to be surely the order.
+        assert {said[name] for name in (FADES, *RISES)} == {"inconclusive"}
+        for name in ("order_fall", "main_auxiliary_rise", "subject_rise"):
+            found = result.evidence()[name]
+            assert found.value > 0.1
+            assert "another order" in found.remedy
         assert said["primer-layers.word-order-is-lost-around-a-third"] != "fails"
         assert "main clause (layer 2" in result.answer
 

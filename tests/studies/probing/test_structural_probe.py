@@ -125,7 +125,12 @@ def test_the_planted_layer_has_the_trees_and_no_other(monkeypatch: pytest.Monkey
     assert (scores["gain_low"] > 0.2).all()
     assert rows.loc[PLANTED, "distance_rank"] == WIDTH  # paths of nine arcs need more than four
     assert result.answer.startswith("Some of it")
-    assert claims_of(result) == dict.fromkeys((FOUND, MIDDLE, DEPTHS), "holds")
+    # Three layers have too few orders for one of them to be surely the middle.
+    said = {FOUND: "holds", MIDDLE: "inconclusive", DEPTHS: "inconclusive"}
+    assert claims_of(result) == said
+    for name in ("middle_over_ends", "depths_middle_over_ends"):
+        assert result.evidence()[name].value > 0.1
+        assert "another order" in result.evidence()[name].remedy
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -17,11 +17,13 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.stats import Estimate, bounded_mean_bounds
+from bertology.stats import Estimate
 from bertology.stats.best_of_many import picked_on_other_half
 from bertology.stats.contrasts import difference_within
+from bertology.stats.grouped import Answers, grouped_mean
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather
+from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from bertology.data.corpus import Corpus
+    from bertology.data.corpus import Corpus, Example
+    from bertology.data.words.dependencies import Dependency
     from bertology.model.encoder import Encoder
 
 Floats = NDArray[np.float64]
@@ -38,6 +41,7 @@ LEAST = 0.001  # a share below counts as this much: the logarithm of nothing has
 FEW = 10  # sentences of a kind, below which it has no row
 _KEPT = (
     "share", "elsewhere", "first", "layer_share", "better", "choices", "kind", "form", "nearest",
+    "frame",
 )  # fmt: skip
 NEAREST = 0.9  # of the sentences: where the nearest noun is right in more, places tell it
 _NEAR = (
@@ -47,6 +51,12 @@ _NEAR = (
 _NO_PAIR = (
     "not judged: of words that are guessed right in some sentences of a kind and wrong in others, "
     "there are too few"
+)
+
+
+_UNGUESSED = (
+    "not judged: the model does not surely guess the right form of hidden words, so that nothing "
+    "is said of how attention finds it"
 )
 
 
@@ -75,8 +85,8 @@ class AttentionDistractorsResult(Result):
         weak = "Weakly" if layer.high < 0.5 else "Clearly" if layer.low > 0.5 else "Not surely"
         return (
             f"{weak}: the best layer's attention goes {percent(layer)} of the way from even to "
-            f"the right noun alone, over {layer.n:,} sentences. The best head, {self._best()}, "
-            f"goes {percent(head)} of it."
+            f"the right noun alone, over {layer.n:,} frames of sentences. The best head, "
+            f"{self._best()}, goes {percent(head)} of it."
         )
 
     def _best(self) -> str:
@@ -154,7 +164,7 @@ class AttentionDistractorsResult(Result):
                 title="Confusion by distractors",
                 caption=caption,
                 note="Low confusion is clear. Best heads and layers are picked on the other half "
-                "of the sentences. Dashed: chance, 50 %. Intervals are over sentences.",
+                "of the frames. Dashed: chance, 50 %. Intervals are over frames of sentences.",
             ),
             drawings.grids(
                 "heads",
@@ -182,9 +192,12 @@ class AttentionDistractors(Tagged):
     over those that attend. The confusion of a head is minus the logarithm of the right one's share
     among them; even attention has the logarithm of their number. `pointing` is how far of the way
     from there to no confusion a head comes. A layer's confusion is that of its heads' attention
-    added up. The best head and the best layer are picked on one half of the sentences and scored on
-    the other; bounds of heads hold for all of them. A head that all words attend to the subject by
-    is no pointer: `selectivity` is the right one's share less what it is as seen from other words.
+    added up. Sentences with the same words but for their nouns and the word itself have one frame:
+    corpora that are made by a grammar have few of them, and what is true of one sentence is true of
+    the others. So frames are what is counted. The best head and the best layer are picked on one
+    half of the frames and scored on the other; bounds of heads hold for all of them. A head that
+    all words attend to the subject by is no pointer: `selectivity` is the right one's share less
+    what it is as seen from other words.
     Beside it the model's own guess: the word is hidden, and its right form is to be likelier than
     the wrong one of the minimal pair. Sentences without a distractor are guessed, and no more.
 
@@ -199,7 +212,8 @@ class AttentionDistractors(Tagged):
         fields=frozenset({"text", "words", "contrast"}),
         head="mlm",
     )
-    version: ClassVar[int] = 3  # strong pointers where the nearest noun is not always right
+    version: ClassVar[int] = 4  # frames are counted, not sentences
+    measured_version: ClassVar[int] = 2  # frames
     result_type: ClassVar[type[Result]] = AttentionDistractorsResult
     all_heads: ClassVar[bool] = True
 
@@ -251,6 +265,7 @@ class AttentionDistractors(Tagged):
             e.text[slice(*span)].lower() if span else ""
             for e, span in zip(block, spans, strict=True)
         ]
+        frames = [_frame(example, one) for example, one in zip(block, known, strict=True)]
         places = ("example", "layer", "head")
         return xr.Dataset(
             {
@@ -262,23 +277,25 @@ class AttentionDistractors(Tagged):
                 "choices": ("example", np.array(choices, np.int64)),
                 "kind": ("example", np.array(kinds, dtype=str)),
                 "form": ("example", np.array(forms, dtype=str)),
+                "frame": ("example", np.array(frames, dtype=str)),
                 "nearest": ("example", np.array(nearest, dtype=np.float32)),
             }
         )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
-        """Confusion, pointing and selectivity with bounds over sentences; guesses beside them."""
+        """Confusion, pointing and selectivity with bounds over frames; guesses beside them."""
         seen = gather(measured, concatenate=_KEPT)
         used: NDArray[np.bool_] = np.asarray(np.isfinite(seen["share"]).all((1, 2)))
-        if used.sum() < 2:
+        _, frames = np.unique(seen["frame"], return_inverse=True)
+        if len(np.unique(frames[used])) < 2:
             raise DataError(
-                "Fewer than two sentences have a word whose subject or antecedent is known, and "
-                "another noun beside it.",
+                "Fewer than two frames of sentences have a word whose subject or antecedent is "
+                "known, and another noun beside it.",
                 hint="Try --corpus grammar-agreement or --corpus clams.",
             )
-        by = _Pointing.of(seen, used)
+        by = _Pointing.of(seen, used, frames[used])
         tables = {
-            "kinds": self._kinds(seen, used, by),
+            "kinds": self._kinds(seen, used, by, frames),
             "heads": self._heads(by),
             "layers": self._layers(by),
             "guesses": self._guesses(seen, used, by),
@@ -287,10 +304,15 @@ class AttentionDistractors(Tagged):
             provenance,
             tables,
             evidence=self._evidence(seen, used, by),
-            reasons={"right_over_wrong": _NO_PAIR, "strong_pointing": _NEAR},
+            reasons={
+                "right_over_wrong": _NO_PAIR,
+                "strong_pointing": _NEAR,
+                "weak_pointing": _UNGUESSED,
+            },
             facts={
                 "examples": int(used.sum()),
                 "sentences": int((seen["choices"] > 0).sum()),
+                "frames": len(np.unique(frames[used])),
                 "nearest": float(seen["nearest"][used].mean()),
             },
         )
@@ -299,7 +321,7 @@ class AttentionDistractors(Tagged):
         _, layers, heads = by.confusion.shape
 
         def rows(values: Floats) -> Floats:
-            return values.reshape(len(values), -1).T
+            return by_frame(values.reshape(len(values), -1).T, by.frames)
 
         columns: dict[str, ArrayLike] = {"confusion": by.confusion.mean(0)}
         columns |= with_bounds("pointing", self.means(rows(by.pointing), families=2), p=False)
@@ -309,10 +331,14 @@ class AttentionDistractors(Tagged):
 
     def _layers(self, by: _Pointing) -> pd.DataFrame:
         columns: dict[str, ArrayLike] = {"confusion": by.layer_confusion.mean(0)}
-        columns |= with_bounds("pointing", self.means(by.layer_pointing.T), p=False)
+        columns |= with_bounds(
+            "pointing", self.means(by_frame(by.layer_pointing.T, by.frames)), p=False
+        )
         return labelled_table({"layer": range(by.layer_pointing.shape[1])}, columns)
 
-    def _kinds(self, seen: Gathered, used: NDArray[np.bool_], by: _Pointing) -> pd.DataFrame:
+    def _kinds(
+        self, seen: Gathered, used: NDArray[np.bool_], by: _Pointing, frames: NDArray[np.int64]
+    ) -> pd.DataFrame:
         """All sentences, then by number of distractors, then by kind, where there are some."""
         import pandas as pd
 
@@ -329,30 +355,33 @@ class AttentionDistractors(Tagged):
         for name, some in groups.items():
             if some.sum() < FEW:
                 continue
-            means = self.means(np.stack([head[some], layer[some]]), within=(0.0, np.inf))
-            sides = (means.value, means.low, means.high)
-            numbers = [float(side[k]) for k in range(2) for side in sides]
-            numbers += self._guessed(right[some & np.isfinite(right)])
+            there, told = some & used, some & np.isfinite(right)
+            values = by_frame(np.stack([head[there], layer[there]]), frames[there])
+            numbers = [np.nan] * 6
+            if values.shape[1] > 1:
+                means = self.means(values, within=(0.0, np.inf))
+                sides = (means.value, means.low, means.high)
+                numbers = [float(side[k]) for k in range(2) for side in sides]
+            numbers += self._guessed(right[told], frames[told])
             even = float(np.log(choices[some & used]).mean()) if (some & used).any() else np.nan
             rows.append((name, int(some.sum()), even, *numbers))
         ends = [f"{name}{end}" for name in _DRAWN for end in ("", "_low", "_high")]
         return pd.DataFrame(rows, columns=["kind", "n", "even", *ends])
 
-    def _guessed(self, right: Floats) -> list[float]:
+    def _guessed(self, right: Floats, frames: NDArray[np.int64]) -> list[float]:
         """Guesses that are all right do not make the share certain."""
         if not right.size:
             return [np.nan] * 3
-        budget = float(np.log(2 / (1 - self.level)))
-        low, high = bounded_mean_bounds(right[None], None, low=0.0, high=1.0, budget=budget)
-        return [float(right.mean()), float(low[0]), float(high[0])]
+        found = grouped_mean(Answers(right[None], frames), level=self.level)
+        return [found.value, found.low, found.high]
 
     def _guesses(self, seen: Gathered, used: NDArray[np.bool_], by: _Pointing) -> pd.DataFrame:
         import pandas as pd
 
         better, rows = seen["better"][used], []
         for name, some in (("right", better > 0), ("wrong", better <= 0)):
-            if some.sum() > 1:
-                means = self.means(by.best_pointing[some][None])
+            if len(np.unique(by.frames[some])) > 1:
+                means = self.means(by_frame(by.best_pointing[some][None], by.frames[some]))
                 ends = (means.value[0], means.low[0], means.high[0])
                 rows.append((name, int(some.sum()), *map(float, ends)))
         return pd.DataFrame(
@@ -363,22 +392,69 @@ class AttentionDistractors(Tagged):
         self, seen: Gathered, used: NDArray[np.bool_], by: _Pointing
     ) -> dict[str, Estimate | None]:
         def one(values: Floats, least: float = -np.inf) -> Estimate | None:
-            found = self.means(values[None], within=(least, 1.0)).estimate(0)
-            return found and found.counting("sentences")
+            rows = by_frame(values[None], by.frames)
+            found = self.means(rows, within=(least, 1.0)).estimate(0)
+            return found and found.counting("frames")
 
         # The same word in the same kind of sentence: which form a model prefers whatever the
         # sentence, and what that form attends to, would be taken for a relation.
         alike = np.char.add(np.char.add(seen["kind"].astype(str), "\t"), seen["form"].astype(str))
         by_place = seen["nearest"][used].mean() > NEAREST
+        layer, guessed = one(by.best_layer_pointing), self._forms_guessed(seen, used, by)
+        known = guessed is not None and guessed.low > 0.5
+        points_anyway = layer is not None and layer.low > 0.5
         return {
-            "best_layer_pointing": one(by.best_layer_pointing),
+            "best_layer_pointing": layer,
+            "weak_pointing": layer if known or points_anyway else None,
+            "guessed": guessed,
             "best_head_pointing": one(by.best_pointing),
             "strong_pointing": None if by_place else one(by.best_pointing),
             "best_head_selectivity": one(by.best_selectivity, -1.0),
             "right_over_wrong": difference_within(
-                by.best_pointing, seen["better"][used] > 0, alike[used], self.level, "sentences"
+                by.best_pointing,
+                seen["better"][used] > 0,
+                alike[used],
+                self.level,
+                "frames",
+                clusters=by.frames,
             ),
         }
+
+    def _forms_guessed(
+        self, seen: Gathered, used: NDArray[np.bool_], by: _Pointing
+    ) -> Estimate | None:
+        """The share of hidden words that are guessed right; each form weighs the same.
+
+        So it gains nothing to find one form likelier than the other whatever the sentence.
+        """
+        told = np.isfinite(seen["better"][used])
+        if len(np.unique(by.frames[told])) < 2:
+            return None
+        _, form, often = np.unique(
+            seen["form"][used][told], return_inverse=True, return_counts=True
+        )
+        right = (seen["better"][used][told] > 0).astype(np.float64)
+        rows = by_frame(right[None], by.frames[told], 1 / often[form])
+        found = self.means(rows, within=(0.0, 1.0), reach=1.0).estimate(0)
+        return found and found.counting("frames")
+
+
+def _frame(example: Example, known: Dependency | None) -> str:
+    """The words of a sentence but for its nouns and the word that depends on one of them."""
+    if known is None:
+        return ""
+    left_out = {known.word, known.target, *known.distractors}
+    words = enumerate(example.annotations["words"])
+    return " ".join("_" if at in left_out else str(word).lower() for at, word in words)
+
+
+def by_frame(values: Floats, frames: NDArray[np.int64], weights: ArrayLike | None = None) -> Floats:
+    """Of sentences (V, N) a value for each frame (V, F), whose mean is that of all sentences."""
+    _, at = np.unique(frames, return_inverse=True)
+    weight = np.ones(len(at)) if weights is None else np.asarray(weights, dtype=np.float64)
+    held = np.zeros((len(at), int(at.max(initial=-1)) + 1))
+    held[np.arange(len(at)), at] = weight
+    return per_item(values @ held, held.sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -396,9 +472,10 @@ class _Pointing:
     best_selectivity: Floats
     best_layer_confusion: Floats
     best_layer_pointing: Floats
+    frames: NDArray[np.int64]
 
     @classmethod
-    def of(cls, seen: Gathered, used: NDArray[np.bool_]) -> _Pointing:
+    def of(cls, seen: Gathered, used: NDArray[np.bool_], frames: NDArray[np.int64]) -> _Pointing:
         share, layer = (seen[n][used].astype(np.float64) for n in ("share", "layer_share"))
         even = np.log(seen["choices"][used].astype(np.float64))
         confusion, of_layers = (-np.log(np.maximum(s, LEAST)) for s in (share, layer))
@@ -410,14 +487,15 @@ class _Pointing:
         elsewhere = seen["elsewhere"][used].astype(np.float64)
         elsewhere = np.where(np.isfinite(elsewhere), elsewhere, np.exp(-even)[:, None, None])
         selectivity = share - elsewhere
+        _, number = np.unique(frames, return_inverse=True)
         best, selective, best_layer = (
-            picked_on_other_half(x.reshape(len(x), 1, -1))[:, 0]
+            picked_on_other_half(x.reshape(len(x), 1, -1), together=number)[:, 0]
             for x in (pointing, selectivity, layer_pointing)
         )
         return cls(
             confusion, pointing, selectivity, seen["first"][used], of_layers, layer_pointing,
             _taken(confusion, best), _taken(pointing, best), _taken(selectivity, selective),
-            _taken(of_layers, best_layer), _taken(layer_pointing, best_layer),
+            _taken(of_layers, best_layer), _taken(layer_pointing, best_layer), frames,
         )  # fmt: skip
 
 

@@ -23,8 +23,9 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.agreement import cohens_kappa
-from bertology.stats.contrasts import difference_of_halves
+from bertology.stats.best_of_many import picked_on_other_half
 from bertology.stats.distances import in_the_plane, nearer_within
+from bertology.stats.layer_orders import first_less_second_half
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
@@ -361,7 +362,9 @@ class HeadTaxonomy(Resampled):
     heads are Jensen–Shannon divergences of their distributions, mean over tokens and texts, of all
     pairs; they are drawn in a plane by metric scaling. Heads of one layer count as alike if they
     are nearer to each other than after exchanges with heads that are as broad: broad heads are all
-    near each other, and in random models, too, layers differ in how broad they are.
+    near each other, and in random models, too, layers differ in how broad they are. Where early
+    layers are said to have more, they have it over texts and more than in most random orders of the
+    layers.
 
     Source: Clark et al. (2019), What Does BERT Look At, sections 3 and 6; Raganato and Tiedemann
     (2018), as A Primer in BERTology (section 5.1) tells their classes; Revealing the Dark Secrets
@@ -369,6 +372,7 @@ class HeadTaxonomy(Resampled):
     what a head attends to is not yet what it does.
     """
 
+    version: ClassVar[int] = 2  # trends are over texts, and not over layers
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = HeadTaxonomyResult
     block: ClassVar[int] = 64
@@ -505,16 +509,24 @@ class HeadTaxonomy(Resampled):
     def _evidence(
         self, seen: Gathered, means: PartialMeans, distance: Floats
     ) -> dict[str, Estimate | None]:
-        """Trends are over layers, nearness over heads, the number of heads over texts."""
+        """Trends and the number of heads are over texts, nearness over heads."""
         n, layers, heads = seen["type"].shape
         sides = (means.value, means.simultaneous_low, means.simultaneous_high)
         value, low, high = (side.reshape(-1, layers, heads) for side in sides)
-        entropy, positional = value[CLARK.classes.index("entropy")], np.nanmax(value[:2], axis=0)
+        entropy = value[CLARK.classes.index("entropy")]
+        shares = dict(zip(seen.labels("class"), np.moveaxis(seen["share"], 1, 0), strict=True))
+        # (text, layer, class and head): the head of a layer that gives most to a neighbour
+        near = np.concatenate([shares[name] for name in CLARK.classes[:2]], axis=-1)
+        positional = np.take_along_axis(near, picked_on_other_half(near)[..., None], axis=-1)
         share, sure, at_most = (float((side[-1] > self.half).mean()) for side in (value, low, high))
         return {
             "special_heads": Estimate(share, sure, at_most, n, self.level, counted=True),
-            "positional_early": difference_of_halves(positional.max(1), self.level),
-            "broad_early": difference_of_halves(entropy.mean(1), self.level),
+            "positional_early": self.by_depth(
+                positional[..., 0], first_less_second_half, within=(-1, 1)
+            ),
+            "broad_early": self.by_depth(
+                shares["entropy"].mean(-1), first_less_second_half, within=(-1, 1)
+            ),
             "layer_nearness": nearer_within(
                 distance,
                 np.repeat(np.arange(layers), heads),

@@ -19,7 +19,7 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.stats.contrasts import mean_over_layers, rise_at
+from bertology.stats.layer_orders import later_less_earlier, mirrored
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.layer_places import first_upper
 from bertology.studies.designs.parts import Gathered, gather, start_of
@@ -185,14 +185,16 @@ class SeparatorNoop(Resampled):
     upper layers together, against the same mass cut from words; what is left is scaled up, and, in
     the upper layers, also not: then what [SEP] carried is missing, and no more. Of each query as
     much is cut as [SEP] and words both get. Upper layers are those from a third of the
-    depth on: the fifth of twelve, as in the paper. Intervals of tables are over texts, and hold for
-    all layers and classes together; those of claims about depth are over layers.
+    depth on: the fifth of twelve, as in the paper. Intervals are over texts; those of tables hold
+    for all layers and classes together. What rises or drops with depth must do so more than in
+    most random orders of the layers, too.
 
     Source: Clark et al. (2019), What Does BERT Look At, section 3; Kobayashi et al. (2020); A
     Primer in BERTology, section 5.1. Limits: a gradient tells of small changes only; a cut puts
     the model where it was never trained, and the renormalised attention goes to other tokens.
     """
 
+    version: ClassVar[int] = 2  # intervals are over texts, and not over layers
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="mlm"
     )
@@ -324,16 +326,15 @@ class SeparatorNoop(Resampled):
         return head_table(shape, columns)
 
     def _evidence(self, seen: Gathered, first: int) -> dict[str, Estimate | None]:
-        """What changes with depth is over layers: a random model differs from layer to layer, too.
-
-        What a cut does is over texts.
-        """
+        """All over texts; what changes with depth must be due to the order of layers, too."""
         there = np.isfinite(seen["gradients"][:, SEP]).all(-1)
         if first < 1 or there.sum() < 2:
             return {}
-        weight, carried = (seen[name][there, SEP].mean(0) for name in ("weights", "carrieds"))
+        weight, carried = (seen[name][there, SEP] for name in ("weights", "carrieds"))
         slopes = seen["gradients"][there]
-        ratio = _log_ratio(slopes[:, SEP], slopes[:, WORDS]).mean(0)  # (layer,)
+        ratio = _log_ratio(slopes[:, SEP], slopes[:, WORDS])  # (text, layer)
+        rise = later_less_earlier(first)
+        drop = self.by_depth(-ratio, rise)
 
         def one(values: Floats, within: tuple[float, float] = (-np.inf, np.inf)) -> Estimate | None:
             return self.means(values[None], within=within).estimate(0)
@@ -342,10 +343,10 @@ class SeparatorNoop(Resampled):
         dropped, as_much = seen["losses"][there, :, -1].T
         flips = seen["changed"][there, :, -2].T
         return {
-            "sep_share_upper": one(seen["weights"][there, SEP, first:].mean(-1), (0, 1)),
-            "sep_share_rise": rise_at(weight, first, self.level),
-            "sep_gradient_drop": rise_at(ratio, first, self.level),
-            "sep_carried_gap": mean_over_layers((weight - carried)[first:], self.level),
+            "sep_share_upper": one(weight[:, first:].mean(-1), (0, 1)),
+            "sep_share_rise": self.by_depth(weight, rise, within=(-1, 1)),
+            "sep_gradient_drop": drop and mirrored(drop),
+            "sep_carried_gap": one((weight - carried)[:, first:].mean(-1), (-1, 1)),
             "sep_cut_loss": one(sep),
             "sep_cut_over_words": one(sep - words),
             "sep_drop_loss": one(dropped),

@@ -22,7 +22,8 @@ from bertology.results.provenance import Provenance, short_model
 from bertology.results.result import Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval, mean_intervals
 from bertology.stats.best_of_many import largest_of
-from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
+from bertology.stats.contrasts import ratio_of_largest, ratio_of_means
+from bertology.stats.layer_orders import first_less_second_half
 from bertology.stats.multiplicity import RowBlocks
 from bertology.stats.partial_means import PartialMeans
 from bertology.studies.designs.blocks import Tagged
@@ -279,7 +280,8 @@ class TokenClasses(Tagged, NoiseControlled):
     its exact expectation for as many words drawn at random from the same stretches of the
     text, so that neither the number of a class's tokens nor their position makes an excess.
     Words are tagged by the corpus or by a tagger. Intervals are over examples; those of the
-    excess, of the change and behind claims hold for all heads and classes together. A map counts
+    excess, of the change and behind claims hold for all heads and classes together. What earlier
+    or later layers get more must be more than in most random orders of them, too. A map counts
     as vertical if one token gets a third of all attention in it; which tokens these are is told
     with an interval over heads. Against another model, claims about a change must beat `noise`
     copies of it, whose weight matrices are moved at random as far as they were moved. Copies differ
@@ -290,7 +292,7 @@ class TokenClasses(Tagged, NoiseControlled):
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 7  # more noisy copies, of fewer examples each
+    version: ClassVar[int] = 8  # what early and late layers have more is over texts
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True
@@ -476,11 +478,13 @@ class TokenClasses(Tagged, NoiseControlled):
             if beyond.size > 1
             else None,
         }
-        by_layer = table.groupby(["class", "layer"])["weight"].mean()
         for kind, sign, name in _TRENDS:
-            row = by_layer.get(kind, by_layer[:0]).to_numpy()
-            if row.size and np.isfinite(row).all():  # a layer may have lost all its heads
-                found[name] = difference_of_halves(sign * row, self.level)
+            of_heads = seen.spooled["score"][KINDS.index(kind)]  # (text, layer, head)
+            kept = np.isfinite(of_heads).any(axis=0)
+            if kept.any(axis=1).all():  # a layer may have lost all its heads
+                sums = np.where(kept, of_heads, 0.0).sum(axis=-1)
+                of_layers = sign * sums / kept.sum(axis=-1)
+                found[name] = self.by_depth(of_layers, first_less_second_half, within=(-1, 1))
         for kind in LINGUISTIC:
             rows = table[table["class"] == kind]
             found[f"{kind}_excess"] = largest_head(rows, "excess", self.level)

@@ -22,11 +22,12 @@ from bertology.results.result import Result
 from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import Balanced, balanced_means, balanced_rows, balancing_weights
 from bertology.stats.best_of_many import picked_on_other_half
+from bertology.stats.layer_orders import in_this_order
 from bertology.studies.cloze.shared import ClozeStudy, PairBlank, pair_blank, too_long
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.parts import in_order, start_of
-from bertology.studies.designs.probe_scores import least_mean, parts_of_depth
+from bertology.studies.designs.probe_scores import least_mean, middle_less_ends, parts_of_depth
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
@@ -233,7 +234,7 @@ class Agreement(ClozeStudy, Tagged):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "contrast"}), capabilities=frozenset({"residual"}), head="mlm"
     )
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # what is said of the middle asks for the order of layers
     result_type: ClassVar[type[Result]] = AgreementResult
     compared_over: ClassVar[tuple[str, ...]] = ("grammar-agreement",)
     block: ClassVar[int] = 1024
@@ -423,7 +424,8 @@ class Agreement(ClozeStudy, Tagged):
         there = of.heavy > 0
         parts = parts_of_depth(of.rows[:, there].T)
         found = least_mean([parts[1] - end for end in (parts[0], parts[2])], level=self.level)
-        return found.counting(pairs.counted)
+        by_layer = of.rows[:, there].mean(1)
+        return in_this_order(found.counting(pairs.counted), by_layer, middle_less_ends)
 
     def _groups(self, pairs: _Pairs) -> pd.DataFrame:
         """All pairs, nonsense, attractors and constructions, with bounds for all of them."""

@@ -291,7 +291,9 @@ class Diagnostics(ClozeStudy):
     wrong completion related to the good one with an unrelated one; of the same verb after a context
     whose roles fit and after the reversed one. Equal ones share. "Clearly" is a difference of
     probabilities above the threshold. In affirmative and negative versions of a sentence other
-    completions are true; McNemar's exact test compares the versions. What claims are judged on
+    completions are true; McNemar's exact test compares the versions. A negation is not understood
+    where less than half of the preferences are right under it, of a model that surely prefers what
+    is true of affirmative sentences. What claims are judged on
     weighs contexts so that no completion is good more often than chance has it: liking some words
     wherever they stand gains nothing, and words that are never bad do not count. Intervals are over
     contexts, or over pairs of versions.
@@ -302,7 +304,7 @@ class Diagnostics(ClozeStudy):
     apart.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # negation: by what is preferred in negative sentences
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "answer"}), capabilities=frozenset({"residual"}), head="mlm"
     )
@@ -416,6 +418,11 @@ class Diagnostics(ClozeStudy):
             "role_preference": role,
             "negation_loss": self._negation(found),
         }
+        affirmed, negated = self._versions(found)
+        evidence["affirmative_preference"] = affirmed
+        # What is not preferred where it is true cannot be kept where it is false.
+        told = affirmed is not None and affirmed.low > 0.5
+        evidence["negative_preference"] = negated if told else None
         heeded = role is not None and role.low > 0.5
         clear = (by[:, -1] > self.threshold).astype(float)
         evidence["clear_role_preference"] = self._share(clear, "pairs") if heeded else None
@@ -426,8 +433,11 @@ class Diagnostics(ClozeStudy):
             "role_preference": "not judged: no item has a canonical and a reversed version",
             "clear_role_preference": "not judged: roles are not surely heeded at all, so that "
             "small differences say nothing",
-            "negation_loss": "not judged: no item has an affirmative and a negative version whose "
-            "true completions are false elsewhere",
+            "negation_loss": _NO_VERSIONS,
+            "negative_preference": _NO_VERSIONS
+            if affirmed is None
+            else "not judged: the model does not surely prefer what is true of affirmative "
+            f"sentences ({percent(affirmed)} of them), so that nothing is said of negation",
         }
 
     def _fair(
@@ -473,6 +483,21 @@ class Diagnostics(ClozeStudy):
         return Estimate(
             one.value[0], one.low[0], one.high[0], len(signs), self.level, "pairs", tested=(0.0, p)
         )
+
+    def _versions(self, found: Completions) -> tuple[Estimate | None, Estimate | None]:
+        """Right preferences of affirmative and of negative versions, of one good word of two."""
+        places = found.pairs(AFFIRMATIVE, NEGATIVE)
+        weights = found.weights()[places].min(axis=1)
+        right = found.preferred()[places, -1]
+        known = np.isfinite(right).all(axis=1) & (found.chance[places] == 0.5).all(axis=1)
+        known &= weights > 0
+        names = [str(i) for i in np.flatnonzero(known)]
+        affirmed, negated = (
+            balanced_share(of[known], weights[known], names, level=self.level) for of in right.T
+        )
+        if affirmed is None or negated is None:
+            return None, None
+        return affirmed.counting("pairs"), negated.counting("pairs")
 
     def _preferences(self, found: Completions) -> pd.DataFrame:
         """One row for each group, condition and comparison."""
@@ -556,6 +581,10 @@ class Diagnostics(ClozeStudy):
         return labelled_table({"layer": range(found.layers)}, columns)
 
 
+_NO_VERSIONS = (
+    "not judged: no item has an affirmative and a negative version whose true completions are "
+    "false elsewhere"
+)
 _OPEN, _TARGET = -1, -2
 
 

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import drawn, parameter
+from bertology.stats.layer_orders import OfLayers, in_this_order
 from bertology.stats.partial_means import PartialMeans, partial_means
 from bertology.studies.study import Study
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
+    from bertology.stats import Estimate
     from bertology.stats.multiplicity import RowBlocks
 
 
@@ -143,6 +147,20 @@ class Resampled(Sampled):
             resamples=self.resamples,
             seed=self.seed,
         )
+
+    def by_depth(
+        self,
+        of_layers: NDArray[np.floating],
+        contrast: OfLayers,
+        *,
+        within: tuple[float, float] = (-float("inf"), float("inf")),
+    ) -> Estimate | None:
+        """A contrast of layers (text, layer) over texts, sure only in this order of the layers."""
+        there = of_layers[np.isfinite(of_layers).all(axis=1)].astype(np.float64)
+        if len(there) < 2 or there.shape[1] < 2:
+            return None
+        found = self.means(contrast(there)[None], within=within).estimate(0)
+        return found and in_this_order(found, there.mean(axis=0), contrast, seed=self.seed)
 
 
 @dataclass(frozen=True)

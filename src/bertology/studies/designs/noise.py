@@ -26,6 +26,7 @@ from scipy.special import ndtri, stdtrit
 
 from bertology.parameters import parameter
 from bertology.stats import Estimate
+from bertology.stats.layer_orders import OfLayers, in_this_order
 from bertology.stats.partial_means import PartialMeans
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import start_of
@@ -61,7 +62,8 @@ def last_layers(
     `change` is (examples, layers); `noise` and, in the same examples, `matched` are (copies,
     layers). Against the largest other layer, the lower bound is the lowest of all comparisons'
     own, since all must be led (an intersection–union test); the upper one is corrected for
-    their number. `means` gives means of rows over examples, with their bounds. With `influences`,
+    their number. `means` gives means of rows over examples, with their bounds. Nothing is surely
+    above 0 that layers in a random order often show as well. With `influences`,
     what examples do to "trained less noise" is told apart from what noise does.
     """
     if change.shape[1] <= LAST:
@@ -79,8 +81,18 @@ def last_layers(
             if influences is not None:
                 over = over.counting(influences.unit)
                 errors = _errors(contrasts, matched, noise, influences)
-            found[name] = beyond_noise(over, trained, noisy, errors)
+            beyond = beyond_noise(over, trained, noisy, errors)
+            found[name] = in_this_order(beyond, change.mean(axis=0), _smallest(contrasts))
     return found
+
+
+def _smallest(contrasts: Contrasts) -> OfLayers:
+    """The smallest difference, of values (…, layers)."""
+
+    def smallest(values: Floats) -> Floats:
+        return contrasts(np.atleast_2d(values)).min(axis=0).reshape(values.shape[:-1])
+
+    return smallest
 
 
 def _both(contrasts: Contrasts, matched: Floats, noise: Floats) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from bertology.stats import Estimate
 from bertology.stats.best_of_many import leading, picked_on_other_half
+from bertology.stats.layer_orders import in_this_order
 from bertology.stats.least_means import least_means
 from bertology.studies.designs.shares import per_item
 
@@ -174,15 +175,38 @@ def middle_over_ends(hits: Floats, counts: Ints, *, level: float) -> Estimate | 
     if not (parts := parts_of_depth(hits)):
         return None
     first, middle, last = parts
-    return least_gain([middle - end for end in (first, last)], counts, level=level)
+    found = least_gain([middle - end for end in (first, last)], counts, level=level)
+    return in_this_order(found, hits.sum(0), middle_less_ends)
 
 
-def parts_of_depth(hits: Floats) -> list[Floats]:
-    """Means (N,) over the first, the middle and the last of layers (N, L); none of two layers.
+def lower_over_others(hits: Floats, counts: Ints, *, level: float) -> Estimate | None:
+    """The first part of layers (N, L) less the middle and the last, whichever is more."""
+    if not (parts := parts_of_depth(hits)):
+        return None
+    first, *others = parts
+    found = least_gain([first - other for other in others], counts, level=level)
+    return in_this_order(found, hits.sum(0), lower_less_others)
+
+
+def middle_less_ends(values: Floats) -> Floats:
+    """Of values (…, L): the mean of the middle less that of the first or last part."""
+    first, middle, last = parts_of_depth(values)
+    return np.minimum(middle - first, middle - last)
+
+
+def lower_less_others(values: Floats) -> Floats:
+    """Of values (…, L): the mean of the first part less that of the middle or last."""
+    first, middle, last = parts_of_depth(values)
+    return np.minimum(first - middle, first - last)
+
+
+def parts_of_depth(values: Floats) -> list[Floats]:
+    """Means over the first, the middle and the last of layers (…, L); none of two layers.
 
     The middle lies between two and four fifths of the depth: layers 5 to 9 of 12 and 10 to 19 of
     24, counted from 1. So the published ones are in it (6 to 9, and 14 to 19).
     """
-    depth = np.arange(1, hits.shape[1] + 1) / hits.shape[1]
+    layers = values.shape[-1]
+    depth = np.arange(1, layers + 1) / layers
     parts = [depth <= _MIDDLE[0], (depth > _MIDDLE[0]) & (depth <= _MIDDLE[1]), depth > _MIDDLE[1]]
-    return [hits[:, part].mean(1) for part in parts] if all(p.any() for p in parts) else []
+    return [values[..., part].mean(-1) for part in parts] if all(p.any() for p in parts) else []

@@ -21,6 +21,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_arms
+from bertology.stats.layer_orders import in_this_order
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
@@ -324,7 +325,7 @@ class SelfSimilarity(TextBlocks):
     senses is less alike for that reason, too.
     """
 
-    version: ClassVar[int] = 4  # says how many words were left out
+    version: ClassVar[int] = 4  # a fall is due to the order of layers; words left out are told
     result_type: ClassVar[type[Result]] = SelfSimilarityResult
 
     contexts: int = parameter(5, "A word must be in so many texts.", minimum=3, maximum=100)
@@ -448,7 +449,7 @@ class SelfSimilarity(TextBlocks):
         inside = model["sentence"].to_numpy() - model["random"].to_numpy()
         beyond, why_not = self.beyond_copies(fall, [float(-change(copy[1:])) for copy in copies])
         evidence: dict[str, Estimate | None] = {
-            "context_growth": None if why_not else fall,
+            "context_growth": None if why_not else in_this_order(fall, -adjusted[0, 1:], change),
             "self_similarity_fall": fall,
             "fall_from_input": from_input,
             "fall_beyond_shuffled": beyond,

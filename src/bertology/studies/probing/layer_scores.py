@@ -23,6 +23,7 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance, short_model
 from bertology.results.result import Result
 from bertology.stats import Estimate
+from bertology.stats.layer_orders import in_this_order
 from bertology.studies.designs.layer_places import (
     MixScores,
     Place,
@@ -33,6 +34,8 @@ from bertology.studies.designs.layer_places import (
 from bertology.studies.designs.probe_scores import (
     TaskScores,
     least_gain,
+    lower_over_others,
+    middle_less_ends,
     middle_over_ends,
     parts_of_depth,
     rows_of_tasks,
@@ -312,7 +315,7 @@ class LayerScores(Probing):
     to come early by its expected layer; so an order counts only if centres of gravity agree.
     """
 
-    version: ClassVar[int] = 2  # ties with a baseline leave a gain open
+    version: ClassVar[int] = 3  # claims about parts of the depth ask for the order of layers
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
     result_type: ClassVar[type[Result]] = LayerScoresResult
     controls: ClassVar[bool] = False
@@ -485,17 +488,19 @@ class LayerScores(Probing):
                 over_tasks.append(ends)
         if over_tasks:
             both = [np.mean(end, axis=0) for end in zip(*over_tasks, strict=True)]
-            found["tasks_middle_over_ends"] = least_gain(
-                both, np.ones(len(both[0]), dtype=np.int64), level=self.level
+            found["tasks_middle_over_ends"] = in_this_order(
+                least_gain(both, np.ones(len(both[0]), dtype=np.int64), level=self.level),
+                np.mean([one.share(one.hits[:, 1:]) for one in told.values()], axis=0),
+                middle_less_ends,
             )
         for step, name in steps_told(told).items():
             hits, counts = told[name].hits[:, 1:], told[name].counts
-            if step in ("pos", "chunk") and (parts := parts_of_depth(hits)):
-                first, middle, last = parts
-                found[f"{step}_lower_over_others"] = least_gain(
-                    [first - middle, first - last], counts, level=self.level
-                )
-                found[f"{step}_middle_over_ends"] = middle_over_ends(hits, counts, level=self.level)
+            if step in ("pos", "chunk"):
+                for where, of in (
+                    ("lower_over_others", lower_over_others),
+                    ("middle_over_ends", middle_over_ends),
+                ):
+                    found[f"{step}_{where}"] = of(hits, counts, level=self.level)
         return found
 
     def _layers(

@@ -21,6 +21,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.best_of_many import picked_on_other_half
+from bertology.stats.layer_orders import in_this_order, later_less_earlier
 from bertology.stats.paired import bootstrap_weights
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probe_scores import among_copies, least_gain, rows_of_tasks
@@ -123,6 +124,12 @@ class OrderScores:
         own, *others = self.falls()
         found = least_gain([own, own - np.mean(others, axis=0)], self.counts, level=level)
         return among_copies(found, [float(of.sum()) / self.counts.sum() for of in others])
+
+    def by_order(self, found: Estimate, sign: float) -> Estimate:
+        """A rise (or a fall, with a sign of -1), sure only in this order of the layers."""
+        layers = sign * self.hits[:, 1:].sum(axis=0)
+        rise = later_less_earlier(_third(len(layers)))
+        return in_this_order(found, layers, rise)
 
     def depth(self, level: float, resamples: int, seed: int) -> Estimate:
         """At which share of the depth half of the fall is done, over resampled sentences."""
@@ -302,7 +309,7 @@ class LinearOrder(ShuffledCopies, Resampled):
     needs: ClassVar[Needs] = Needs(fields=_TREE)
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = LinearOrderResult
-    version: ClassVar[int] = 3  # ties with a baseline leave a gain open
+    version: ClassVar[int] = 4  # rises and falls ask for the order of layers
     fewest: ClassVar[int] = 20
     copies: ClassVar[int] = 4  # of shuffled weights: chance makes some fall more than others
 
@@ -490,7 +497,8 @@ class LinearOrder(ShuffledCopies, Resampled):
         found: dict[str, Estimate | None] = {}
         reasons = {"": "not judged: too few sentences have two candidates in the wrong order"}
         if (place := of.get(PLACE)) is not None:
-            found["order_fall"] = fall = place.fall(self.level)
+            fall = place.fall(self.level)
+            found["order_fall"] = place.by_order(fall, -1.0)
             if fall.low > 0:
                 found["order_falls_at"] = place.depth(self.level, self.resamples, self.seed)
             else:
@@ -512,5 +520,5 @@ class LinearOrder(ShuffledCopies, Resampled):
                             "need not be structure"
                         )
                         continue
-                found[key] = told
+                found[key] = one.by_order(told, 1.0) if quantity == "rise" else told
         return found, reasons

@@ -195,6 +195,11 @@ class LinksResult(Result):
 _DEPENDENCIES = frozenset({Field.HEADS, Field.RELATIONS})
 _GRIDS = 6  # relations whose heads are shown where all were looked at
 _NOT_ASKED = "not judged: this relation was not asked for, or is in too few sentences"
+_NONE_FOLLOWS = (
+    "not judged: no head of this model surely follows a relation, so that what heads do not do "
+    "says nothing"
+)
+MOST = 0.5  # of the words, as in the claim
 _NO_CANDIDATE = "not judged: too few such links, or no head surely comes near the best fixed offset"
 _RELATIONS = (
     "One row for each relation. Left: of how many words the best head attends most to the linked "
@@ -413,6 +418,7 @@ class SyntaxHeads(FollowedLinks):
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
+    version: ClassVar[int] = 2  # what heads do not do asks for heads that do something
     # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what
     # a model computes would be padding.
     block: ClassVar[int] = 1024
@@ -489,14 +495,18 @@ class SyntaxHeads(FollowedLinks):
         if asked:
             evidence |= followed_evidence(tables["links"], self.level)
         else:
-            evidence["following_heads"] = self.following(tables["heads"])
-            evidence["all_share"] = self._all(tables["relations"])
+            following, whole = self.following(tables["heads"]), self._all(tables["relations"])
+            # What heads do not do says something only of a model of which some head does something.
+            some = following is not None and following.low > 0
+            evidence["following_heads"] = following if some else None
+            evidence["all_share"] = whole if some or whole.low > MOST else None
         return self.result(
             provenance,
             tables,
             evidence=evidence,
             reasons={
                 "": _NOT_ASKED,
+                **({} if asked else dict.fromkeys(("following_heads", "all_share"), _NONE_FOLLOWS)),
                 **{
                     f"{name}_candidate_excess": _NO_CANDIDATE
                     for name in ("verb_subject", "noun_pronoun")

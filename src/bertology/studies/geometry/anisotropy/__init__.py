@@ -20,6 +20,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_arms
+from bertology.stats.layer_orders import in_this_order
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
@@ -259,7 +260,7 @@ class Anisotropy(TextBlocks):
     partition function have no interval.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # a growth must be due to the order of layers
     result_type: ClassVar[type[Result]] = AnisotropyResult
 
     sampled: int = parameter(
@@ -352,7 +353,7 @@ class Anisotropy(TextBlocks):
         cone = None if no_cone else mean
         evidence: dict[str, Estimate | None] = {
             "narrow_cone": cone,
-            "cone_growth": None if no_growth else growth,
+            "cone_growth": None if no_growth else in_this_order(growth, cosines[0, 1:], change),
             "cone_without_dominating": without[3] if cone and cone.low > CONE else None,
             "mean_cosine": mean,
             "cosine_beyond_shuffled": beyond,

@@ -309,7 +309,7 @@ class OutlierDimensions(Resampled):
     classification are not scored. Numbers of weights are exact and have no interval.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # layers are counted, and not sampled
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"norms", "residual"}), fields=frozenset({"text"}), head="saved"
     )
@@ -507,10 +507,9 @@ class OutlierDimensions(Resampled):
             "largest_sigma": _exact(float(sigmas.max()), sigmas.size),
             "outlier_dimensions": _exact(len(chosen), width),
             "state_outliers": _exact(int(last.attrs["state_outliers"]), width),
-            "most_layers": _exact(float(far.mean(0).max()), len(far), "layers"),
             "largest_state_ratio": _exact(largest, width),
             "shared_positions": shared_positions(far, level=self.level, seed=self.seed),
-            "layers_of_leading": in_most_rows(far, sigmas, level=self.level)
+            "layers_of_leading": in_most_rows(far, level=self.level, seed=self.seed)
             if len(sigmas) > 1
             else None,
         }
@@ -616,6 +615,6 @@ def _completions(seen: Gathered) -> pd.DataFrame:
     return table[table["text"] != ""].reset_index(drop=True)
 
 
-def _exact(value: float, n: int, unit: str = "weights") -> Estimate:
+def _exact(value: float, n: int) -> Estimate:
     """What is counted and not sampled."""
-    return Estimate(value, value, value, n, unit=unit)
+    return Estimate(value, value, value, n, unit="weights")

@@ -316,7 +316,7 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
     `bertology distil-static` writes such vectors of all words to a file.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # what lower layers have more asks for their order
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = StaticEmbeddingsResult

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.stats import Estimate
+from bertology.stats.layer_orders import first_less_second_half, in_this_order
 from bertology.stats.rank_agreement import Agreement, PairLinks, together
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.geometry.shared.pair_scores import (
@@ -116,7 +117,8 @@ class Distilled:
             return None
         rows = self.answers[0, 0, 1:]
         low, high = (self.told(some).mean() for some in (rows[:half], rows[-half:]))
-        return self.links.estimate(low - high, level=self.options["level"])
+        found = self.links.estimate(low - high, level=self.options["level"])
+        return in_this_order(found, self.told(rows).value, first_less_second_half)
 
     # Tables ---------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
+from bertology.results.answers import points
 from bertology.results.result import Result
 from bertology.stats import Estimate, holm
 from bertology.stats.recurrence import (
@@ -207,7 +208,7 @@ def _runs(task: str, result: Result) -> pd.DataFrame:
 
 
 PRUNING = "importance-pruning"
-NOTICED = 0.2
+NOTICED = 0.05
 """A difference of shares that counts; the claims have the same border."""
 _HETEROGENEOUS = MAP_TYPES[-1]
 # What is compared: the column of heads, and the quantity that a claim is judged on.
@@ -250,6 +251,7 @@ class SuperSurvivors(ResampledJoin):
     for the mistakes of the network that names them.
     """
 
+    version: ClassVar[int] = 2  # five points count, and surely more is never no more
     result_type: ClassVar[type[Result]] = SuperSurvivorsResult
     sources: ClassVar[tuple[str, ...]] = (PRUNING, *FEATURES)
     over: ClassVar[str] = "all tasks"
@@ -385,6 +387,8 @@ class SuperSurvivors(ResampledJoin):
             if one is None:
                 few = f"fewer than {FEWEST} super-survivors have other heads in their layer"
                 reasons[quantity] = f"not judged: {why or few}"
+            elif slightly := slightly_more(one):
+                reasons[quantity] = slightly
             else:
                 remedy = self._remedy(one, heads, column, runs, limit)
                 found[quantity] = replace(one, lasting=1.0, remedy=remedy)
@@ -425,6 +429,16 @@ class SuperSurvivors(ResampledJoin):
             if more is not None and (more.high - more.low) / 2 < abs(NOTICED - found.value):
                 return f"about {number:.0f} runs would make enough super-survivors sure"
         return "the model has too few heads, however many tasks and seeds there are"
+
+
+def slightly_more(excess: Estimate) -> str:
+    """Why "no more" is not judged: surely more, but not by what counts; empty where it is."""
+    if not 0 < excess.low <= excess.high < NOTICED:
+        return ""
+    return (
+        f"not judged: super-survivors surely have more of them ({points(excess)}), but by less "
+        f"than the {100 * NOTICED:g} points that would contradict the statement"
+    )
 
 
 def _flat(left: NDArray[Any]) -> Floats:
