@@ -45,9 +45,10 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def overall(verdicts: Sequence[Verdict]) -> str:
     """The one outcome over all tasks, from corrected verdicts: an outcome's words, or mixed."""
-    judged = [v for v in verdicts if v.outcome is not Outcome.NOT_APPLICABLE]
-    if not judged:
+    if all(v.outcome is Outcome.NOT_APPLICABLE for v in verdicts):
         return Outcome.NOT_APPLICABLE.in_words if verdicts else NOT_RUN
+    # A task with a control that is not passed was looked at: without it, one of many is "half".
+    judged = [v for v in verdicts if v.outcome is not Outcome.NOT_APPLICABLE or v.missed]
     decided = [v for v in judged if v.outcome not in _UNDECIDED]
     if any(_surely_differ(one, other) for one, other in combinations(decided, 2)):
         return MIXED

@@ -139,7 +139,8 @@ class Rule:
         claim says nothing: the best of many heads surely gains less than what matters, however far
         down its lower bound lies. Only what is surely on that other side, and not surely near,
         fails. Inconclusive in between, or where there is no interval; not applicable without
-        evidence.
+        evidence. What would hold, but is not surely there beyond its controls
+        (`Estimate.with_controls`), is not applicable either; a control makes nothing fail.
         """
         if estimate is None or estimate.n == 0:
             return Outcome.NOT_APPLICABLE
@@ -150,7 +151,7 @@ class Rule:
         if self._too_small(low, high, violated=violated):
             return Outcome.NEGLIGIBLE
         if satisfied:
-            return Outcome.HOLDS
+            return Outcome.NOT_APPLICABLE if estimate.missed else Outcome.HOLDS
         return Outcome.FAILS if violated else Outcome.INCONCLUSIVE
 
     def _whole(self, low: float, high: float) -> tuple[bool, bool]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.results.drawing import Drawing
-from bertology.stats import Estimate
+from bertology.stats import Estimate, least_of
 from bertology.stats.crossed import crossed_difference, crossed_ratio, crossed_score
 from bertology.studies.designs.trials import TrialsResult, split_part
 
@@ -219,19 +219,9 @@ def _bare(found: Estimate) -> Estimate:
 
 
 def least(differences: Iterable[Estimate | None]) -> Estimate | None:
-    """The smallest of several numbers, each with its interval; None if one was not measured.
-
-    Above zero if all are: each is tested at the full level (Berger's intersection–union test). Its
-    upper bound is the smallest of theirs, which must hold together for that.
-    """
+    """The smallest of several numbers, each with its interval; None if one was not measured."""
     found = list(differences)
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
         return None
-    smallest = min(known, key=lambda one: one.value)
-    if any(math.isnan(one.low) for one in known):
-        return _bare(smallest)
-    level = 1 - (1 - smallest.level) / len(known)
-    low = min(one.low for one in known)
-    high = min(one.at_level(level).high for one in known)
-    return replace(smallest, low=low, high=max(high, smallest.value))
+    return least_of(known)

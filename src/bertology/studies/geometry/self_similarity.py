@@ -25,6 +25,7 @@ from bertology.studies.designs.layer_lines import Line, line_measures, lines_dra
 from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.geometry.shared.text_blocks import (
+    CHANCE,
     INPUT,
     SITES,
     TextBlocks,
@@ -311,7 +312,7 @@ class SelfSimilarity(TextBlocks):
     senses is less alike for that reason, too.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # the fall must be larger than that of shuffled weights
     result_type: ClassVar[type[Result]] = SelfSimilarityResult
 
     contexts: int = parameter(5, "A word must be in so many texts.", minimum=3, maximum=100)
@@ -433,9 +434,9 @@ class SelfSimilarity(TextBlocks):
         )
         last = self.over_texts(adjusted[:, -1], texts, others=over(own[:, -1]))
         inside = model["sentence"].to_numpy() - model["random"].to_numpy()
-        beyond, why_not = self.beyond_copies(fall, [float(-change(copy[1:])) for copy in copies])
+        beyond = self.beyond_copies(fall, [float(-change(copy[1:])) for copy in copies])
         evidence: dict[str, Estimate | None] = {
-            "context_growth": None if why_not else fall,
+            "context_growth": fall.with_controls({CHANCE: beyond}),
             "self_similarity_fall": fall,
             "fall_from_input": from_input,
             "fall_beyond_shuffled": beyond,
@@ -451,7 +452,6 @@ class SelfSimilarity(TextBlocks):
                 "words": _words(model, falls),
             },
             evidence=evidence,
-            reasons={"context_growth": why_not} if why_not else {},
             facts={"examples": texts, "words": words, **_counts(model)},
         )
 

@@ -411,6 +411,7 @@ class SyntaxHeads(FollowedLinks):
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what
     # a model computes would be padding.
     block: ClassVar[int] = 1024

@@ -35,6 +35,7 @@ from bertology.studies.attention.syntax_heads.link_counts import (
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.shares import best_of_other_half, per_item
 from bertology.studies.designs.tables import head_table, with_bounds
+from bertology.studies.designs.trees import ELSEWHERE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,7 +226,7 @@ class FollowedLinks(Tagged):
             **with_bounds("share", share, p=False),
             **with_bounds("excess", excess),
             **with_bounds("selectivity", chosen),
-            "alone_high": np.minimum(excess.alone_high, chosen.alone_high),
+            "alone_high": excess.alone_high,
             "share_with_special": _means(special),
             **with_bounds("excess_with_special", among_all, p=False),
         }
@@ -284,15 +285,16 @@ class FollowedLinks(Tagged):
     def gains(
         self, rows: pd.DataFrame, *, by_direction: bool = False
     ) -> Iterator[tuple[str, Estimate]]:
-        """Of each row its gain over the offset, or over other words, whichever is less."""
+        """Of each row its gain over the offset; its control is finding it from other words."""
         for _, row in rows[rows["n"] > 1].iterrows():
-            value, low, high = (
-                float(min(row[f"gain{end}"], row[f"selectivity{end}"]))
-                for end in ("", "_low", "_alone_high")
-            )
+            gain, elsewhere = (
+                Estimate(*(row[f"{of}{end}"] for end in ("", "_low", "_alone_high")),
+                         int(row["n"]), self.level, "sentences")
+                for of in ("gain", "selectivity")
+            )  # fmt: skip
             direction = f"_{quantity_of(str(row['direction']))}" if by_direction else ""
             name = f"{quantity_of(str(row['relation']))}{direction}_gain"
-            yield name, Estimate(value, low, high, int(row["n"]), self.level, "sentences")
+            yield name, gain.with_controls({ELSEWHERE: elsewhere})
 
     def following(self, heads: pd.DataFrame) -> Estimate | None:
         """The share of heads that gain five points or more on some relation.
@@ -381,19 +383,19 @@ def _offset_table(of: Counts, direction: int, question: Question) -> pd.DataFram
 
 
 def followed_evidence(links: pd.DataFrame, level: float) -> dict[str, Estimate | None]:
-    """Of each relation, the best head's gain over the offset and over itself from elsewhere.
+    """Of each relation, the best head's gain over the offset, from sources to targets.
 
-    From sources to targets. Whichever is less. As a candidate's only where some head does follow
-    the links. From above the largest gain is bounded by the heads' own bounds: that of the truly
-    best must hold, no other.
+    As a candidate's only where some head does follow the links. From above the largest gain is
+    bounded by the heads' own bounds: that of the truly best must hold, no other. That no head is
+    better needs no control: one that finds the same words from elsewhere is no better for that.
     """
     found: dict[str, Estimate | None] = {}
     known = links["excess_low"].notna() & links["direction"].isin(("forward", "to-dependent"))
     for relation, rows in links[known].groupby("relation", sort=False):
-        value, low = (rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in ("", "_low"))
         best = largest_of(
-            value, low, rows["alone_high"], n=rows["n"], level=level, unit="sentences"
-        )
+            rows["excess"], rows["excess_low"], rows["alone_high"],
+            n=rows["n"], level=level, unit="sentences",
+        )  # fmt: skip
         name = quantity_of(str(relation))
         found[f"{name}_excess"] = best
         # Where no head surely comes near the offset, there is no candidate to speak of.

@@ -31,7 +31,7 @@ from bertology.studies.geometry.shared.pair_scores import (
     check_judged,
     components,
     other_corpus,
-    smaller_gain,
+    rests_on,
 )
 from bertology.studies.geometry.static_embeddings.tables import Distilled
 from bertology.studies.study import Context, Needs
@@ -191,7 +191,7 @@ class StaticEmbeddingsResult(Result):
         return (
             f"Static vectors at their best ({_METHODS[str(best['method'])]}, layer "
             f"{best['layer']}) {what} {100 * best['best']:.0f} {unit}: {gains}{told}. "
-            f"{smaller_gain(self.evidence()['distilled_gain'])}."
+            f"{rests_on(self.evidence()['distilled_gain'])}."
         )
 
     @property
@@ -324,7 +324,7 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
     `bertology distil-static` writes such vectors of all words to a file.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # controls are gates, and what is stated is judged
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = StaticEmbeddingsResult
@@ -529,7 +529,7 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
             "over_given": found.over_given(),
             "component_gain": found.component_gain(),
         }
-        if gain.low > 0:  # where layers tell anything of words that the input does not
+        if gain.surely_there:  # where layers tell anything of words that the input does not
             evidence["lower_over_upper"] = found.lower_over_upper()
         reasons = {"over_given": _NO_FILE, "lower_over_upper": _NOTHING_TOLD}
         return evidence, {name: why for name, why in reasons.items() if evidence.get(name) is None}
