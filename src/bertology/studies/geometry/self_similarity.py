@@ -301,8 +301,8 @@ class SelfSimilarity(TextBlocks):
     context in any model, so it is in the table (-1) and left out of the fall that is judged; the
     fall from it is given, too. A model that learnt nothing also mixes
     words with their context, more with each layer: the same is measured on copies with shuffled
-    weights, and where the model is not surely other than one more of these, the claim is not
-    judged. A text that is there twice is read once. Intervals are over words (Student's t; a word
+    weights, and only a fall that is surely larger than that of one more copy bears out the claim.
+    A text that is there twice is read once. Intervals are over words (Student's t; a word
     counts in what random words give, too) and over texts (one of ten blocks of texts left out at a
     time), both added as squares.
 
