@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
+from bertology.results.answers import listed
 from bertology.results.drawing import Drawing
 from bertology.stats import Estimate, least_of
 from bertology.stats.crossed import crossed_difference, crossed_ratio, crossed_score
@@ -167,6 +168,16 @@ class ScoredRuns:
             return None
         return found if self._sure(one) and self._sure(other) else _bare(found)
 
+    def over_constant(self, method: str, metric: str, constant: float) -> Estimate:
+        """How much higher it scores than a constant answer; one run does so over its examples."""
+        of = crossed_score(find_metric(metric), self.statistics(method, metric), level=self.level)
+        low, high = of.low - constant, of.high - constant
+        return replace(of, value=of.value - constant, low=low, high=high)
+
+    def learnt(self, method: str, metric: str, constant: float) -> bool:
+        """Whether it surely beats a constant answer; where such an answer has no score, it may."""
+        return math.isnan(constant) or self.over_constant(method, metric, constant).low > 0
+
     def collapsed(self, method: str) -> NDArray[np.bool_]:
         """Which runs of a method give nearly all examples the same answer, as a failed training."""
         said = self.predictions[method]
@@ -212,6 +223,16 @@ class ScoredRuns:
             for method, found in self.predictions.items()
             for seed, row in enumerate(found)
         )
+
+
+def learnt_nothing(names: Collection[str]) -> str:
+    """Why arms are not judged that were trained and do not surely beat a constant answer.
+
+    All studies have this one gate: what was not learnt (in few updates, say) tells nothing of the
+    way in which it was to be learnt, neither for a claim nor against it.
+    """
+    do = "do" if len(names) > 1 else "does"
+    return f"not judged: {listed(names)} {do} not surely beat a constant answer"
 
 
 def _bare(found: Estimate) -> Estimate:

@@ -226,7 +226,7 @@ class FollowedLinks(Tagged):
             **with_bounds("share", share, p=False),
             **with_bounds("excess", excess),
             **with_bounds("selectivity", chosen),
-            "alone_high": excess.alone_high,
+            "alone_high": np.minimum(excess.alone_high, chosen.alone_high),
             "share_with_special": _means(special),
             **with_bounds("excess_with_special", among_all, p=False),
         }
@@ -383,19 +383,20 @@ def _offset_table(of: Counts, direction: int, question: Question) -> pd.DataFram
 
 
 def followed_evidence(links: pd.DataFrame, level: float) -> dict[str, Estimate | None]:
-    """Of each relation, the best head's gain over the offset, from sources to targets.
+    """Of each relation, the best head's gain over the offset and over itself from elsewhere.
 
-    As a candidate's only where some head does follow the links. From above the largest gain is
-    bounded by the heads' own bounds: that of the truly best must hold, no other. That no head is
-    better needs no control: one that finds the same words from elsewhere is no better for that.
+    From sources to targets. Whichever is less: what is said is said of heads that follow links, and
+    one that finds the same words from elsewhere follows none. As a candidate's only where some head
+    does follow the links. From above the largest gain is bounded by the heads' own bounds: that of
+    the truly best must hold, no other.
     """
     found: dict[str, Estimate | None] = {}
     known = links["excess_low"].notna() & links["direction"].isin(("forward", "to-dependent"))
     for relation, rows in links[known].groupby("relation", sort=False):
+        value, low = (rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in ("", "_low"))
         best = largest_of(
-            rows["excess"], rows["excess_low"], rows["alone_high"],
-            n=rows["n"], level=level, unit="sentences",
-        )  # fmt: skip
+            value, low, rows["alone_high"], n=rows["n"], level=level, unit="sentences"
+        )
         name = quantity_of(str(relation))
         found[f"{name}_excess"] = best
         # Where no head surely comes near the offset, there is no candidate to speak of.
