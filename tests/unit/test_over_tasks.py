@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,22 @@ def test_what_is_barely_sure_on_one_task_of_many_is_not_sure() -> None:
     assert first.alone is Outcome.HOLDS
     assert "holds at 95 %, but not at the 99.38 % that all tasks need" in first.measured
     assert first.estimate == verdict(ALMOST).estimate  # the numbers stay those of the study
+
+
+def test_a_task_whose_control_is_not_passed_still_counts_as_one_that_was_looked_at() -> None:
+    """Else one task that gets through would be half of those that were judged."""
+    control = Estimate(0.1, -1.0, 1.2, 400)
+
+    def controlled(one: Interval, by: Estimate) -> Verdict:
+        found = Estimate(sum(one) / 2, *one, 400).with_controls({"noise": by})
+        seen = verdict(one)
+        return replace(seen, outcome=seen.claim.rule.judge(found), estimate=found)
+
+    through = controlled((0.9, 1.1), replace(control, low=0.099, high=0.101))
+    missed = [controlled((0.9, 1.1), control)] * 7
+    assert overall(corrected([through, *missed])) == "inconclusive"
+    assert overall(corrected([through] * 8)) == "holds"
+    assert overall(corrected(missed)) == "not judged"
 
 
 def test_tasks_that_are_all_decided_need_no_correction() -> None:

@@ -22,7 +22,7 @@ from bertology.model.reducers.map_comparison import compare_maps
 from bertology.model.weight_noise import noisy_copies
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.results.rules import Outcome
+from bertology.results.rules import Outcome, Relation, Rule
 from bertology.results.store import Store
 from bertology.stats import Estimate, mean_interval
 from bertology.studies.attention.attention_change import AttentionChange
@@ -103,36 +103,39 @@ def test_the_last_two_layers_are_said_to_have_changed_only_where_they_have() -> 
 
 def test_noise_in_place_of_training_bears_out_no_claim() -> None:
     """Five per cent of it moved the last two layers most: change adds up towards the top."""
-    model, held, moved = tiny.model("bert"), 0, 0
+    model, held, moved, named = tiny.model("bert"), 0, 0, 0
     for seed in range(4):
         result = compare(encoder(with_noise(model, 0.05, seed)), encoder(model), resamples=100)
         profile = result.table("layers")["change"].to_numpy()
         moved += profile[1:].mean() > profile[0] + 0.001
         held += any(v.outcome is Outcome.HOLDS for v in result.verdicts())
+        told = [v.measured for v in result.verdicts() if v.missed]
+        assert all("not surely beyond weight noise of the same size" in one for one in told)
+        named += bool(told)
+    assert named >= 3
     assert moved >= 3  # without the control it would have been borne out
     assert held == 0
 
 
-def test_value_and_bounds_beyond_noise_are_of_the_lesser_number() -> None:
-    """The upper bound was the smaller of two that held one at a time, not together."""
-    change, copies = Estimate(0.10, 0.08, 0.12, 200), np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-    # Noise that does nothing on average leaves the change itself as the upper bound.
-    little = beyond_noise(change, 0.10, 0.01 * copies)
-    assert little.value == pytest.approx(0.10)
-    assert little.high == pytest.approx(change.at_level(0.975).high)
-    assert little.high > change.high
-    # Where noise does as much, what is left of the change has the spread of copies on both sides.
-    for spread in (0.01, 0.02):
-        found = beyond_noise(change, 0.10, 0.10 + spread * copies)
-        assert found.value == pytest.approx(0, abs=1e-12)
-        assert found.low <= found.value <= found.high
-    rng, below, above, draws = np.random.default_rng(0), 0, 0, 400
-    for _ in range(draws):  # both numbers are 0
-        seen = rng.normal(0, 0.01)
-        one = Estimate(seen, seen - 0.0196, seen + 0.0196, 10_000)
-        found = beyond_noise(one, rng.normal(0, 0.01), rng.normal(0, 0.001, 5))
-        below, above = below + (found.low > 0), above + (found.high < 0)
-    assert max(below, above) <= 0.025 * draws + 3 * np.sqrt(0.025 * 0.975 * draws)
+def test_noise_is_a_control_of_the_change_and_not_the_number_that_is_judged() -> None:
+    """The smaller of the two was judged: a change that is surely there failed by its noise."""
+    rule, copies = Rule("moved", Relation.ABOVE, 0.0), np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    change = Estimate(0.10, 0.08, 0.12, 200)
+    more = beyond_noise(change, 0.10, 0.01 * copies)
+    assert rule.judge(more) is Outcome.HOLDS
+    for level in (0.0, 0.10, 0.30):  # noise that does as much, and three times as much
+        found = beyond_noise(change, 0.10, max(level, 0.09) + 0.02 * copies)
+        assert (found.value, found.low, found.high) == (0.10, 0.08, 0.12)
+        assert rule.judge(found) is Outcome.NOT_APPLICABLE
+        assert list(found.missed) == ["weight noise of the same size"]
+    turned = replace(change, value=-0.1, low=-0.12, high=-0.08)
+    assert rule.judge(beyond_noise(turned, -0.10, 0.01 * copies)) is Outcome.FAILS
+    rng, held, draws = np.random.default_rng(0), 0, 400
+    for _ in range(draws):  # training is one more draw of noise, and the change is surely there
+        of_noise = rng.normal(5, 1, 6)
+        one = Estimate(of_noise[0], of_noise[0] - 0.01, of_noise[0] + 0.01, 10_000)
+        held += rule.judge(beyond_noise(one, of_noise[0], of_noise[1:])) is Outcome.HOLDS
+    assert held <= 0.025 * draws + 3 * np.sqrt(0.025 * 0.975 * draws)
 
 
 def test_more_copies_decide_where_five_could_not() -> None:
@@ -147,11 +150,11 @@ def test_more_copies_decide_where_five_could_not() -> None:
             trained = moved[0] + more
             pairs = [(trained[r].mean(), moved[1 + i, r].mean()) for i, r in enumerate(read)]
             found = beyond_noise(mean_interval(trained), *np.transpose(pairs))
-            sure = found.at_level(1 - 0.05 / 7).low > 0
+            sure = found.at_level(1 - 0.05 / 7).surely_there
             if more:
                 held[copies] += sure
             else:
-                error[copies] += found.low > 0 or found.high < 0
+                error[copies] += found.surely_there
     assert held[20] > 1.5 * held[5]
     assert max(error.values()) <= 0.05 * repeats + 3 * np.sqrt(0.05 * 0.95 * repeats)
 

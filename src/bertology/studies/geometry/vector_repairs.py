@@ -110,7 +110,7 @@ class RepairScores:
     def comparisons(
         self, names: Sequence[str], layers: Sequence[int], level: float
     ) -> pd.DataFrame:
-        """What the best repair and layer is set against: the claim rests on the smaller gain."""
+        """What the best repair and layer is set against: the claim rests on the first gain."""
         picked, found = self.best(slice(1, None)), self.of_best
         repair, layer = divmod(picked.row, len(layers) - 1)
         gains = [gain.estimate(self.links, level) for _, gain in found.values()]
@@ -202,8 +202,8 @@ class VectorRepairsResult(Result):
 
     Table `comparisons`, which the answer and the claim `best_gain` speak of: the best repair and
     layer (`best`), picked on other pairs than it is scored on, against the best layer as it is and
-    against shuffled weights at their best; the claim rests on the smaller gain (each row has its
-    interval; for the smaller of two the upper bound is a little higher). Table `repairs`:
+    against shuffled weights at their best; the claim rests on the first gain, and the second is its
+    control. Table `repairs`:
     for each repair Spearman's correlation in the mean over layers (`mean`, and over no repair at
     the same layers), at its best layer (`best`, and over the best layer without a repair;
     `best_layer` is that of all pairs), and what shuffled weights give. Table `layers`: the same

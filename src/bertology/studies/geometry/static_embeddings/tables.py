@@ -124,7 +124,7 @@ class Distilled:
     # Tables ---------------------------------------------------------------------------------------
 
     def comparisons(self) -> pd.DataFrame:
-        """What the best layer and method is set against: a claim rests on the smaller gain."""
+        """What the best layer and method is set against: a claim rests on the first gain."""
         picked = self.best()
         method, layer = divmod(picked.row, len(self.layers) - 1)
         level, count = self.options["level"], len(self.of_best)
