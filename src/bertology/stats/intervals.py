@@ -166,7 +166,9 @@ class Estimate:
         )
         scaled = self._scaled(new / old)
         # A control may be tested more strictly, and stays so.
-        controls = tuple((n, one.at_level(max(level, one.level))) for n, one in self.controls)
+        controls = tuple(
+            (name, one.at_level(level) if one.level < level else one) for name, one in self.controls
+        )
         found = replace(scaled, level=level, needed=needed, foreseen=foreseen, controls=controls)
         return found._agreeing()
 

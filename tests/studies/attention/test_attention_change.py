@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.model.reducers.map_comparison import compare_maps
 from bertology.model.weight_noise import noisy_copies
+from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.rules import Outcome, Relation, Rule
 from bertology.results.store import Store
 from bertology.stats import Estimate, mean_interval
+from bertology.stats.partial_means import partial_means
 from bertology.studies.attention.attention_change import AttentionChange
-from bertology.studies.designs.noise import beyond_noise
+from bertology.studies.designs.noise import beyond_noise, last_layers
 from bertology.studies.designs.parts import start_of
 from bertology.studies.study import Context
 from planted_changes import encoder, with_noise, with_other_queries
@@ -103,18 +106,39 @@ def test_the_last_two_layers_are_said_to_have_changed_only_where_they_have() -> 
 
 def test_noise_in_place_of_training_bears_out_no_claim() -> None:
     """Five per cent of it moved the last two layers most: change adds up towards the top."""
-    model, held, moved, named = tiny.model("bert"), 0, 0, 0
+    model, held, moved = tiny.model("bert"), 0, 0
     for seed in range(4):
         result = compare(encoder(with_noise(model, 0.05, seed)), encoder(model), resamples=100)
         profile = result.table("layers")["change"].to_numpy()
         moved += profile[1:].mean() > profile[0] + 0.001
         held += any(v.outcome is Outcome.HOLDS for v in result.verdicts())
-        told = [v.measured for v in result.verdicts() if v.missed]
-        assert all("not surely beyond weight noise of the same size" in one for one in told)
-        named += bool(told)
-    assert named >= 3
     assert moved >= 3  # without the control it would have been borne out
     assert held == 0
+
+
+def test_last_layers_are_judged_by_their_change_and_noise_is_a_control() -> None:
+    """Where noise moves the last layers as much, the change was said to fail."""
+    rng, n, copies = np.random.default_rng(0), 4000, 20
+    late, early, even = ([0.1, 0.1, 0.1, 0.4, 0.4], [0.4, 0.4, 0.1, 0.1, 0.1], [0.2] * 5)
+
+    def verdicts(trained: list[float], noise: list[float]) -> tuple[set[str], set[str]]:
+        change = np.clip(trained + rng.normal(0, 0.02, (n, 5)), 0, 1)
+        moved = np.array(noise) * rng.normal(1, 0.05, (copies, 1)) + rng.normal(
+            0, 0.005, (copies, 5)
+        )
+        matched = trained + rng.normal(0, 0.001, (copies, 5))
+        means = partial(partial_means, support=(-1, 1), resamples=100)
+        found = last_layers(change, moved, matched, means)
+        known = {name: e for name, e in found.items() if e is not None}
+        said = [v for v in judge("attention-change", known) if v.estimate is not None]
+        return {str(v.outcome) for v in said}, {v.missed.partition(" (")[0] for v in said}
+
+    assert verdicts(late, even) == ({"holds"}, {""})
+    named = "not surely beyond weight noise of the same size"
+    for noise in (late, [0.05, 0.05, 0.05, 0.5, 0.5]):
+        assert verdicts(late, noise) == ({"not-applicable"}, {named})
+    for noise in (even, early, late):
+        assert verdicts(early, noise) == ({"fails"}, {""})
 
 
 def test_noise_is_a_control_of_the_change_and_not_the_number_that_is_judged() -> None:

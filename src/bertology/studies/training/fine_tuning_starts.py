@@ -41,7 +41,7 @@ TITLES = {
 }
 COMPARED_STARTS = tuple(TITLES)
 # Pairs of starts by quantity; chosen before looking, so each has an interval of its own. What is
-# said of the first is judged only where that one learnt something.
+# said of the first is judged only where that one learnt something; of a random start that it may not.
 _CONTRASTS = {
     "fine_tuned_over_frozen": ("pretrained", "frozen"),
     "pretrained_over_random": ("pretrained", "random"),
@@ -54,7 +54,7 @@ _REFERENCES = (
     Reference("random", "over_random", "over_random_p"),
     Reference("frozen", "over_frozen", "over_frozen_p"),
 )
-_FROZEN = "frozen"
+_FROZEN, _RANDOM = "frozen", "random"
 # Random classifiers have seeds of their own: they share no weights with any run that is trained.
 _FIRST_CLASSIFIER = 1000
 
@@ -264,7 +264,7 @@ class FineTuningStarts(TaskTrials):
         reasons = {
             quantity: learnt_nothing([TITLES[start]])
             for quantity, (start, _) in _CONTRASTS.items()
-            if not sizes.learnt(judged, start, constant)
+            if start != _RANDOM and not sizes.learnt(judged, start, constant)
         }
         return self.result(
             provenance,

@@ -160,8 +160,8 @@ class StaticEmbeddingsResult(Result):
     Table `comparisons`, which the answer and the claim `distilled_gain` speak of: the best layer
     and method (`best`), picked on other questions than it is scored on, against the model's table
     of input embeddings, files that were given, and shuffled weights at their best; the claim rests
-    on the first gain, and the last is its control. Table `vectors`: for each score the best layer of
-    each method (`best_layer` is that of all questions), the input embeddings and the files, all
+    on the first gain, and the last is its control. Table `vectors`: for each score the best layer
+    of each method (`best_layer` is that of all questions), the input embeddings and the files, all
     scored on the same questions, and what they are over the input embeddings. Table `layers`: the
     score of each method and layer (-1 is what enters the first one), and that of shuffled weights.
     Table `coverage`: the shares of words and of questions that each of them has; only questions
