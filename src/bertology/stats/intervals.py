@@ -106,7 +106,8 @@ class Estimate:
 
     def beyond_all(self) -> Estimate:
         """The smallest of this and of what is left beyond its controls, as tables show it."""
-        return least_of([replace(self, controls=()), *(one for _, one in self.controls)])
+        controls = (one.at_level(self.level) for _, one in self.controls)
+        return least_of([replace(self, controls=()), *controls])
 
     @property
     def missed(self) -> dict[str, Estimate]:

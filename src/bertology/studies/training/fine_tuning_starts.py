@@ -41,7 +41,7 @@ TITLES = {
 }
 COMPARED_STARTS = tuple(TITLES)
 # Pairs of starts by quantity; chosen before looking, so each has an interval of its own. What is
-# said of the first is judged only where that one learnt something; of a random start that it may not.
+# said of the first is judged only where it learnt something; a random start need not.
 _CONTRASTS = {
     "fine_tuned_over_frozen": ("pretrained", "frozen"),
     "pretrained_over_random": ("pretrained", "random"),
