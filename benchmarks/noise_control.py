@@ -94,7 +94,7 @@ def of_copies(repeats: int, copies: int, own: float, more: float) -> list[float]
         pairs = [(trained[r].mean(), moved[1 + i, r].mean()) for i, r in enumerate(read)]
         found = beyond_noise(mean_interval(trained), *np.transpose(pairs))
         strict = found.at_level(1 - 0.05 / 7)
-        told += [found.low > 0, strict.low > 0, found.high < 0]
+        told += [found.surely_there, strict.surely_there, found.high < 0]
     return (told / repeats).tolist()
 
 

@@ -71,6 +71,7 @@ def made_up(
     task: str = "made-up",
     times: tuple[str, ...] = ("cpu",),
     devices: tuple[str, ...] = ("cpu",),
+    untrained: tuple[str, ...] = (),
 ) -> Result:
     """Rows that are right so often; examples are hard for all alike.
 
@@ -120,7 +121,8 @@ def made_up(
         each = {**_PER_WEIGHT, **(bytes_per_weight or {})}.get(name, 4.0)
         parts[part] = answered(
             {name: answers}, corpus, corpus, kind=row.kind, title=row.title, text=row.text,
-            alone=" ".join(row.alone), answers=about.kind, seconds=1.0, epochs=3,
+            alone=" ".join(row.alone), answers=about.kind, seconds=1.0,
+            epochs=0 if name in untrained else 3,
             bytes=int(each * (_WEIGHTS if name in _PER_WEIGHT else weights)),
             parameters=weights, nonzero=left, constant_accuracy=constant, constant_f1=0.5,
             constant_pearson=0.0, constant_spearman=0.0,

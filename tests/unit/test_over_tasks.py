@@ -65,6 +65,22 @@ def test_what_is_barely_sure_on_one_task_of_many_is_not_sure() -> None:
     assert first.estimate == verdict(ALMOST).estimate  # the numbers stay those of the study
 
 
+def test_a_task_whose_control_is_not_passed_still_counts_as_one_that_was_looked_at() -> None:
+    """Else one task that gets through would be half of those that were judged."""
+    control = Estimate(0.1, -1.0, 1.2, 400)
+
+    def controlled(one: Interval, by: Estimate) -> Verdict:
+        found = Estimate(sum(one) / 2, *one, 400).with_controls({"noise": by})
+        seen = verdict(one)
+        return replace(seen, outcome=seen.claim.rule.judge(found), estimate=found)
+
+    through = controlled((0.9, 1.1), replace(control, low=0.099, high=0.101))
+    missed = [controlled((0.9, 1.1), control)] * 7
+    assert overall(corrected([through, *missed])) == "inconclusive"
+    assert overall(corrected([through] * 8)) == "holds"
+    assert overall(corrected(missed)) == "not judged"
+
+
 def test_tasks_that_are_all_decided_need_no_correction() -> None:
     assert outcomes(SURE, ALMOST) == ("holds", ["holds", "holds"])
     assert outcomes(*[ALMOST] * 8) == ("holds", ["holds"] * 8)

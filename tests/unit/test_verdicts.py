@@ -11,6 +11,7 @@ import pytest
 
 from bertology.report.atlas.chapters import table_piece
 from bertology.report.intervals import with_intervals
+from bertology.results.evidence import evidence_array, read_evidence
 from bertology.results.number_text import interval_text
 from bertology.results.rules import (
     LOOKS,
@@ -34,7 +35,7 @@ from bertology.results.verdicts import (
     reason_text,
     settling_text,
 )
-from bertology.stats import Estimate, mean_interval
+from bertology.stats import Estimate, least_of, mean_interval
 from bertology.stats.named_shares import Mistakes, NamedShares
 from bertology.studies.designs.noise import beyond_noise
 
@@ -177,10 +178,15 @@ def test_levels_are_those_that_were_used() -> None:
     assert 0.3 < np.mean(decided) < 0.8  # about every second time, as is said
 
 
+def control_of_noise(change: Estimate, trained: float, noisy: np.ndarray) -> Estimate:
+    """What is left of a change beyond noise."""
+    return dict(beyond_noise(change, trained, noisy).controls)["weight noise of the same size"]
+
+
 def test_more_copies_of_noise_do_not_take_its_spread_away() -> None:
     rng, change = np.random.default_rng(0), Estimate(0.5, 0.49, 0.51, 400)
     noisy = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * 0.05
-    close, far = (beyond_noise(change, trained, noisy) for trained in (0.07, 0.1))
+    close, far = (control_of_noise(change, trained, noisy) for trained in (0.07, 0.1))
     # 1.96 times the spread is 0.077: no number of copies takes 0.07 beyond it, but a few do 0.1.
     assert settled(verdict(close)).endswith(
         "neither more examples nor more copies would settle it, but another training may"
@@ -192,13 +198,51 @@ def test_more_copies_of_noise_do_not_take_its_spread_away() -> None:
     for n in (10, 40):  # what the law says, and what such copies give
         draws = rng.normal(size=n)
         draws = (draws - draws.mean()) / draws.std(ddof=1)
-        found = beyond_noise(change, 0.1, spread * draws)
+        found = control_of_noise(change, 0.1, spread * draws)
         assert far.expected_at(n).low == pytest.approx(found.low, abs=0.002)
     assert close.expected_at(10**6).low < 0
     # Examples alone do not help either, where it is noise that leaves it open.
-    wide = beyond_noise(Estimate(0.1, -0.3, 0.5, 400), 0.1, noisy)
+    wide = control_of_noise(Estimate(0.1, -0.3, 0.5, 400), 0.1, noisy)
     assert wide.unit == "noisy copies"
     assert "another training" in settled(verdict(wide))
+    # Where the change is there, the reason tells what would settle its control.
+    told = reason_text(verdict(beyond_noise(change, 0.07, noisy)))
+    assert told.startswith("not surely beyond weight noise of the same size (")
+    assert "but another training may" in told
+
+
+def test_a_control_leaves_a_claim_unjudged_and_makes_none_fail() -> None:
+    there, passed = Estimate(0.5, 0.4, 0.6, 50), Estimate(0.2, 0.1, 0.3, 50)
+    missed = Estimate(-0.2, -0.3, -0.1, 50)
+    fine = there.with_controls({"a guess": passed, "shuffled weights": passed})
+    assert verdict(fine).outcome is Outcome.HOLDS
+    assert verdict(fine).missed == ""
+    for control in (missed, replace(missed, high=0.4), None):
+        found = verdict(there.with_controls({"a guess": passed, "shuffled weights": control}))
+        assert found.outcome is Outcome.NOT_APPLICABLE
+        assert reason_text(found).startswith("not surely beyond shuffled weights (")
+        assert "a guess" not in found.measured
+        assert "not surely beyond shuffled weights" in found.measured
+    violated = replace(missed, controls=fine.controls)
+    for controls in ({}, {"shuffled weights": missed}, {"shuffled weights": passed}):
+        assert verdict(violated.with_controls(controls)).outcome is Outcome.FAILS
+    still_open = Estimate(0.1, -0.1, 0.3, 50).with_controls({"shuffled weights": missed})
+    assert verdict(still_open).outcome is Outcome.INCONCLUSIVE
+
+
+def test_controls_are_judged_at_the_level_of_the_claim_and_stay_in_the_store() -> None:
+    control = Estimate(0.2, 0.05, 0.35, 50)
+    strict = replace(control, level=0.999)
+    one = Estimate(0.5, 0.4, 0.6, 50).with_controls({"a guess": control, "noise": strict})
+    assert one.surely_there
+    assert list(one.at_level(0.999).missed) == ["a guess"]
+    assert dict(one.at_level(0.8).controls)["noise"] == strict  # never less strict than it was
+    (again,) = read_evidence(evidence_array({"one": one})).values()
+    assert again == one
+    least = replace(one, controls=one.controls[:1]).beyond_all()
+    assert (least.value, least.low) == pytest.approx((0.2, 0.05))
+    assert least.high > 0.35  # both must hold together
+    assert least_of([one, replace(one, value=0.6)]).missed == {}
 
 
 def test_labelled_maps_of_the_same_models_settle_nothing() -> None:

@@ -23,7 +23,7 @@ ALL_OTHERS = ""
 _VARIABLE = "evidence"
 _BOUNDS = ("value", "low", "high", "n", "level")
 # What few estimates have.
-_MORE = ("needed", "tested", "lasting", "counted", "remedy", "freedom", "foreseen")
+_MORE = ("needed", "tested", "lasting", "counted", "remedy", "freedom", "foreseen", "controls")
 
 
 def evidence_array(

@@ -21,8 +21,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bertology.results.over_tasks import UNDECIDED, at_error, corrected, has_interval
-from bertology.results.rules import Relation
+from bertology.results.over_tasks import at_error, corrected, has_interval
+from bertology.results.rules import UNDECIDED, Relation
 from bertology.results.verdicts import Verdict, Verdicts
 
 _ERROR = 0.05  # of the verdicts of a page

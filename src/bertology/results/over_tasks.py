@@ -25,11 +25,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from bertology.results.rules import MIXED, NOT_RUN, Outcome
+from bertology.results.rules import MIXED, NOT_RUN, UNDECIDED, Outcome
 from bertology.results.verdicts import Verdict
 from bertology.stats import Estimate
 
-UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
 _THERE = (Outcome.HOLDS, Outcome.SIZE_OPEN)  # each goes beyond what follows
 _SMALL = (Outcome.FAILS, Outcome.NEGLIGIBLE)
 
@@ -79,9 +78,10 @@ def _judged(verdict: Verdict, error: float, there: int, size: int) -> Verdict:
 
 def overall(verdicts: Sequence[Verdict]) -> str:
     """The one outcome over all tasks, from corrected verdicts: an outcome's words, or mixed."""
-    judged = [v for v in verdicts if v.outcome is not Outcome.NOT_APPLICABLE]
-    if not judged:
+    if all(v.outcome is Outcome.NOT_APPLICABLE for v in verdicts):
         return Outcome.NOT_APPLICABLE.in_words if verdicts else NOT_RUN
+    # A task with a control that is not passed was looked at: without it, one of many is "half".
+    judged = [v for v in verdicts if v.outcome is not Outcome.NOT_APPLICABLE or v.missed]
     decided = [v for v in judged if v.outcome not in UNDECIDED]
     if any(_surely_differ(one, other) for one, other in combinations(decided, 2)):
         return MIXED

@@ -52,6 +52,9 @@ class Outcome(StrEnum):
         return self in (Outcome.HOLDS, Outcome.SIZE_OPEN)
 
 
+UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
+
+
 @dataclass(frozen=True)
 class OutcomeStyle:
     """An outcome as readers see it."""
@@ -149,7 +152,8 @@ class Rule:
         than the margin: of "above 0", if the upper bound is below it. Nothing is asked of the other
         side, of which the claim says nothing: the best of many heads surely gains less than what
         matters, however far down its lower bound lies. Inconclusive in between, or where there is
-        no interval; not applicable without evidence.
+        no interval; not applicable without evidence. What is there, but not surely beyond its
+        controls (`Estimate.with_controls`), is not applicable either; a control makes nothing fail.
 
         So a narrower interval within a wider one only says more: what holds or fails stays so, an
         open size may turn out either way, and what is negligible may turn out not to be there.
@@ -161,8 +165,11 @@ class Rule:
         low, high = estimate.low, estimate.high
         if math.isnan(low) or math.isnan(high):
             return Outcome.INCONCLUSIVE
-        if self.value is None:
-            return self._of_range(low, high)
+        of_number = self._of_range(low, high) if self.value is None else self._of(estimate, of_size)
+        return Outcome.NOT_APPLICABLE if of_number.is_there and estimate.missed else of_number
+
+    def _of(self, estimate: Estimate, of_size: Estimate | None) -> Outcome:
+        """The outcome of a rule with one value, whatever the controls."""
         least, most = self._claimed(estimate)
         if most <= 0:
             return Outcome.FAILS
@@ -185,11 +192,13 @@ class Rule:
     def leaves_open(self, estimate: Estimate) -> tuple[bool, bool]:
         """Whether it is open that what is claimed is there; and that it is as large as matters."""
         if self.value is None or self.margin is None:
-            is_open = self.judge(estimate) is Outcome.INCONCLUSIVE
+            is_open = self.judge(estimate) in UNDECIDED
             return is_open, is_open
         least, most = self._claimed(estimate)
+        beyond = not estimate.missed  # what its controls may make is not settled by being there
         # NaN is neither
-        return not (least > 0 or most <= 0), not (least >= self.margin or most < self.margin)
+        there, size = beyond and least > 0, beyond and least >= self.margin
+        return not (there or most <= 0), not (size or most < self.margin)
 
     def _of_range(self, low: float, high: float) -> Outcome:
         """The outcome of a rule with two values."""

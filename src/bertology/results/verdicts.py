@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError
 from bertology.results.number_text import in_unit, interval_text, times_of, with_interval
-from bertology.results.rules import Outcome, Rule, Settling, look_of, settling
+from bertology.results.rules import Outcome, Relation, Rule, Settling, look_of, settling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,6 +140,22 @@ class Verdict:
         return "; ".join([f"{shown}, {interval}, {n_text(e)}", *_notes(self)])
 
     @property
+    def missed(self) -> str:
+        """The controls for which it is not judged, and what is left beyond them; mostly empty."""
+        e = self.estimate
+        if self.outcome is not Outcome.NOT_APPLICABLE or e is None:
+            return ""
+        missed = (e if self.level is None else e.at_level(self.level)).missed
+        told = " and ".join(self._beyond(name, one) for name, one in missed.items())
+        return f"not surely beyond {told}" if told else ""
+
+    def _beyond(self, name: str, control: Estimate) -> str:
+        """A control with what is left beyond it, and what would settle whether anything is."""
+        rule = Rule(name, Relation.ABOVE, 0.0, unit=self.claim.rule.unit)
+        asked = Verdict(replace(self.claim, rule=rule), rule.judge(control), control, control.n)
+        return f"{name} ({'; '.join(filter(None, [brief(asked), settling_text(asked)]))})"
+
+    @property
     def settling(self) -> Settling | None:
         """What would settle it, where it or its size is open and that can be told."""
         e = self.estimate
@@ -199,7 +215,7 @@ class Verdicts(list[Verdict]):
 def brief(verdict: Verdict) -> str:
     """In one glance: `1.2 points [0.1, 2.3]`; for a claim that was not judged, the reason."""
     e, rule = verdict.estimate, verdict.claim.rule
-    if e is None:
+    if e is None or verdict.missed:
         return reason_text(verdict)
     return with_interval(e.value, e.low, e.high, unit=rule.unit, limits=rule.limits)
 
@@ -266,13 +282,13 @@ def statement_text(claim: Claim) -> str:
 
 def reason_text(verdict: Verdict) -> str:
     """Why a claim was not judged."""
-    reason = verdict.reason or f"{_quantity(verdict)} was not measured"
+    reason = verdict.reason or verdict.missed or f"{_quantity(verdict)} was not measured"
     return reason.removeprefix("not judged: ")
 
 
 def _notes(verdict: Verdict) -> list[str]:
     """What more there is to say of a verdict than its numbers."""
-    return [*filter(None, [_alone_text(verdict), settling_text(verdict)])]
+    return [*filter(None, [verdict.missed, _alone_text(verdict), settling_text(verdict)])]
 
 
 def _alone_text(verdict: Verdict) -> str:

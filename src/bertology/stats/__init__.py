@@ -6,7 +6,8 @@ intervals may carry a claim.
 - did a change of the model change its answers? `answer_flips` (exact, all variants), `paired`
 - is a loss surely below a margin, and of how many heads? `answer_flips` (exact), `multiplicity`
 - the best of many heads: `best_of_many` (also: surely better than the others?)
-- are all of several means above a margin? `least_means`
+- are all of several means above a margin? `least_means`; of several estimates: `least_of`
+- is it surely there beyond what else could make it? `Estimate.with_controls`
 - means of skewed or sparse values: `partial_means`, `intervals`; over a few words: `skewed_means`
 - runs that differ in their seed: `repeated`; seeds and examples together: `crossed`
 - the mean over a few tasks that were chosen, each with its own runs and examples: `fixed_means`
@@ -25,6 +26,7 @@ from __future__ import annotations
 from bertology.stats.intervals import (
     Estimate,
     bounded_mean_bounds,
+    least_of,
     mean_interval,
     mean_intervals,
     percentile_interval,
@@ -41,6 +43,7 @@ __all__ = [
     "bootstrap_weights",
     "bounded_mean_bounds",
     "holm",
+    "least_of",
     "mean_interval",
     "mean_intervals",
     "paired_bootstrap",

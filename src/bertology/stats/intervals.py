@@ -12,7 +12,7 @@ test where all changes go one way. Source of the dual form: Filippi, Cappé & Ga
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -58,6 +58,8 @@ class Estimate:
     """Degrees of freedom of Student's quantiles; None: n - 1."""
     foreseen: tuple[tuple[int, float, float], ...] = ()
     """What more of `unit` would give where bounds follow no root law: numbers, low and high."""
+    controls: tuple[tuple[str, Estimate], ...] = ()
+    """What else could make such a number, and what is left beyond it; see `with_controls`."""
 
     def __post_init__(self) -> None:
         # NumPy scalars would not survive a round trip through JSON.
@@ -73,6 +75,11 @@ class Estimate:
             object.__setattr__(self, "freedom", float(self.freedom))
         foreseen = tuple((int(n), float(low), float(high)) for n, low, high in self.foreseen)
         object.__setattr__(self, "foreseen", foreseen)
+        controls = tuple(
+            (str(name), one if isinstance(one, Estimate) else Estimate(**one))
+            for name, one in self.controls
+        )
+        object.__setattr__(self, "controls", controls)
 
     def as_record(self) -> dict[str, Any]:
         """Plain values, as JSON holds them; what few estimates have is there where they have it."""
@@ -82,6 +89,35 @@ class Estimate:
             for field in fields(self)
             if field.name in always or getattr(self, field.name) != field.default
         }
+
+    def with_controls(self, controls: Mapping[str, Estimate | None]) -> Estimate:
+        """The same number, on which a claim holds only if it is surely there beyond all of these.
+
+        The number is the one that the claim states, and it alone makes the claim fail. A control is
+        something else that could make such a number (a guess, shuffled weights, noise), by name,
+        with what is left beyond it: passed where that is surely above zero. All must be passed, so
+        each is tested at the full level (an intersection–union test). Where one is not, the claim
+        is not judged: what the number shows may be due to the control. One that could not be
+        measured (None) is not passed.
+        """
+        unknown = replace(self, value=math.nan, low=math.nan, high=math.nan, controls=())
+        more = ((name, unknown if one is None else one) for name, one in controls.items())
+        return replace(self, controls=(*self.controls, *more))
+
+    def beyond_all(self) -> Estimate:
+        """The smallest of this and of what is left beyond its controls, as tables show it."""
+        controls = (one.at_level(self.level) for _, one in self.controls)
+        return least_of([replace(self, controls=()), *controls])
+
+    @property
+    def missed(self) -> dict[str, Estimate]:
+        """The controls that are not surely passed."""
+        return {name: one for name, one in self.controls if not one.low > 0}
+
+    @property
+    def surely_there(self) -> bool:
+        """Whether it is surely above zero, and beyond all of its controls."""
+        return self.low > 0 and not self.missed
 
     def counting(self, unit: str) -> Estimate:
         """The same number, with the name of what `n` counts."""
@@ -130,7 +166,12 @@ class Estimate:
             for n, low, high in self.foreseen
         )
         scaled = self._scaled(new / old)
-        return replace(scaled, level=level, needed=needed, foreseen=foreseen)._agreeing()
+        # A control may be tested more strictly, and stays so.
+        controls = tuple(
+            (name, one.at_level(level) if one.level < level else one) for name, one in self.controls
+        )
+        found = replace(scaled, level=level, needed=needed, foreseen=foreseen, controls=controls)
+        return found._agreeing()
 
     def _freedom_at(self, n: int) -> float:
         """Degrees of freedom with `n` observations; they grow as observations do."""
@@ -166,6 +207,22 @@ class Estimate:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
+def least_of(each: Sequence[Estimate]) -> Estimate:
+    """The smallest of several numbers: for statements that say something of all of them.
+
+    It is above a border if all are: each is tested at the full level (Berger's intersection–union
+    test). Its upper bound is the smallest of theirs, which must hold together for that. What one
+    of them has as a control, the smallest has.
+    """
+    controls = tuple(control for one in each for control in one.controls)
+    smallest = replace(min(each, key=lambda one: one.value), controls=controls)
+    if any(math.isnan(one.low) for one in each):
+        return replace(smallest, low=math.nan, high=math.nan)
+    strict = 1 - (1 - smallest.level) / len(each)
+    high = min(one.at_level(strict).high for one in each)
+    return replace(smallest, low=min(one.low for one in each), high=max(high, smallest.value))
+
+
 def check_level(level: float, of: str) -> float:
     """`level` if it is a probability strictly between 0 and 1, else a ParameterError."""
     if not 0 < level < 1:
@@ -183,7 +240,9 @@ def percentile_interval(
 
 
 def _listed(value: Any) -> Any:
-    """Lists in place of tuples, as they come back from JSON."""
+    """Lists in place of tuples, and records of estimates, as they come back from JSON."""
+    if isinstance(value, Estimate):
+        return value.as_record()
     return [_listed(one) for one in value] if isinstance(value, tuple) else value
 
 

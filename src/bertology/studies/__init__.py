@@ -16,9 +16,9 @@ A study is a frozen dataclass whose fields are its parameters, and says:
 - what the model and corpus must have: `needs`, checked before any work
 - the work that needs the model: `measure`, part by part, labelled arrays
 - statistics: `conclude`: `gather` reads the parts, `head_table` makes tables, `self.result` keeps
-  them, with `evidence=` and `reasons=` (what claims are judged on) and `compared=` (by which
-  numbers two models are compared, with rows to pair; `compared_over`: the data that both are
-  asked over)
+  them, with `evidence=` and `reasons=` (what claims are judged on: the number that is stated,
+  `Estimate.with_controls` of what else could make it) and `compared=` (by which numbers two models
+  are compared, with rows to pair; `compared_over`: the data that both are asked over)
 - the answer in one sentence: `Result.answer`, of pieces in `results/answers.py`
 - what it says of heads and layers: `Result.measures()`: values, unit, bounds, what is sure
 - figures with captions: `Result.drawings()`

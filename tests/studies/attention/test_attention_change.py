@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.model.reducers.map_comparison import compare_maps
 from bertology.model.weight_noise import noisy_copies
+from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.results.rules import Outcome
+from bertology.results.rules import Outcome, Relation, Rule
 from bertology.results.store import Store
 from bertology.stats import Estimate, mean_interval
+from bertology.stats.partial_means import partial_means
 from bertology.studies.attention.attention_change import AttentionChange
-from bertology.studies.designs.noise import beyond_noise
+from bertology.studies.designs.noise import beyond_noise, last_layers
 from bertology.studies.designs.parts import start_of
 from bertology.studies.study import Context
 from planted_changes import encoder, with_noise, with_other_queries
@@ -114,26 +117,50 @@ def test_noise_in_place_of_training_bears_out_no_claim() -> None:
     assert held == 0
 
 
-def test_value_and_bounds_beyond_noise_are_of_the_lesser_number() -> None:
-    """The upper bound was the smaller of two that held one at a time, not together."""
-    change, copies = Estimate(0.10, 0.08, 0.12, 200), np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-    # Noise that does nothing on average leaves the change itself as the upper bound.
-    little = beyond_noise(change, 0.10, 0.01 * copies)
-    assert little.value == pytest.approx(0.10)
-    assert little.high == pytest.approx(change.at_level(0.975).high)
-    assert little.high > change.high
-    # Where noise does as much, what is left of the change has the spread of copies on both sides.
-    for spread in (0.01, 0.02):
-        found = beyond_noise(change, 0.10, 0.10 + spread * copies)
-        assert found.value == pytest.approx(0, abs=1e-12)
-        assert found.low <= found.value <= found.high
-    rng, below, above, draws = np.random.default_rng(0), 0, 0, 400
-    for _ in range(draws):  # both numbers are 0
-        seen = rng.normal(0, 0.01)
-        one = Estimate(seen, seen - 0.0196, seen + 0.0196, 10_000)
-        found = beyond_noise(one, rng.normal(0, 0.01), rng.normal(0, 0.001, 5))
-        below, above = below + (found.low > 0), above + (found.high < 0)
-    assert max(below, above) <= 0.025 * draws + 3 * np.sqrt(0.025 * 0.975 * draws)
+def test_last_layers_are_judged_by_their_change_and_noise_is_a_control() -> None:
+    """Where noise moves the last layers as much, the change was said to fail."""
+    rng, n, copies = np.random.default_rng(0), 4000, 20
+    late, early, even = ([0.1, 0.1, 0.1, 0.4, 0.4], [0.4, 0.4, 0.1, 0.1, 0.1], [0.2] * 5)
+
+    def verdicts(trained: list[float], noise: list[float]) -> tuple[set[str], set[str]]:
+        change = np.clip(trained + rng.normal(0, 0.02, (n, 5)), 0, 1)
+        moved = np.array(noise) * rng.normal(1, 0.05, (copies, 1)) + rng.normal(
+            0, 0.005, (copies, 5)
+        )
+        matched = trained + rng.normal(0, 0.001, (copies, 5))
+        means = partial(partial_means, support=(-1, 1), resamples=100)
+        found = last_layers(change, moved, matched, means)
+        known = {name: e for name, e in found.items() if e is not None}
+        said = [v for v in judge("attention-change", known) if v.estimate is not None]
+        return {str(v.outcome) for v in said}, {v.missed.partition(" (")[0] for v in said}
+
+    assert verdicts(late, even) == ({"holds"}, {""})
+    named = "not surely beyond weight noise of the same size"
+    for noise in (late, [0.05, 0.05, 0.05, 0.5, 0.5]):
+        assert verdicts(late, noise) == ({"not-applicable"}, {named})
+    for noise in (even, early, late):
+        assert verdicts(early, noise) == ({"fails"}, {""})
+
+
+def test_noise_is_a_control_of_the_change_and_not_the_number_that_is_judged() -> None:
+    """The smaller of the two was judged: a change that is surely there failed by its noise."""
+    rule, copies = Rule("moved", Relation.ABOVE, 0.0), np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    change = Estimate(0.10, 0.08, 0.12, 200)
+    more = beyond_noise(change, 0.10, 0.01 * copies)
+    assert rule.judge(more) is Outcome.HOLDS
+    for level in (0.0, 0.10, 0.30):  # noise that does as much, and three times as much
+        found = beyond_noise(change, 0.10, max(level, 0.09) + 0.02 * copies)
+        assert (found.value, found.low, found.high) == (0.10, 0.08, 0.12)
+        assert rule.judge(found) is Outcome.NOT_APPLICABLE
+        assert list(found.missed) == ["weight noise of the same size"]
+    turned = replace(change, value=-0.1, low=-0.12, high=-0.08)
+    assert rule.judge(beyond_noise(turned, -0.10, 0.01 * copies)) is Outcome.FAILS
+    rng, held, draws = np.random.default_rng(0), 0, 400
+    for _ in range(draws):  # training is one more draw of noise, and the change is surely there
+        of_noise = rng.normal(5, 1, 6)
+        one = Estimate(of_noise[0], of_noise[0] - 0.01, of_noise[0] + 0.01, 10_000)
+        held += rule.judge(beyond_noise(one, of_noise[0], of_noise[1:])) is Outcome.HOLDS
+    assert held <= 0.025 * draws + 3 * np.sqrt(0.025 * 0.975 * draws)
 
 
 def test_more_copies_decide_where_five_could_not() -> None:
@@ -148,11 +175,11 @@ def test_more_copies_decide_where_five_could_not() -> None:
             trained = moved[0] + more
             pairs = [(trained[r].mean(), moved[1 + i, r].mean()) for i, r in enumerate(read)]
             found = beyond_noise(mean_interval(trained), *np.transpose(pairs))
-            sure = found.at_level(1 - 0.05 / 7).low > 0
+            sure = found.at_level(1 - 0.05 / 7).surely_there
             if more:
                 held[copies] += sure
             else:
-                error[copies] += found.low > 0 or found.high < 0
+                error[copies] += found.surely_there
     assert held[20] > 1.5 * held[5]
     assert max(error.values()) <= 0.05 * repeats + 3 * np.sqrt(0.05 * 0.95 * repeats)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,10 @@ from bertology.data.words.alignment import pool
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
+from bertology.results.known_claims import load_claims
 from bertology.results.result import Result
+from bertology.results.rules import Outcome
+from bertology.stats import Estimate
 from bertology.studies.attention.attention_trees import AttentionTrees, AttentionTreesResult
 from bertology.studies.designs.shares import per_item
 from result_conformance import ResultConformance, claims_of, told
@@ -71,14 +75,33 @@ class TestResult(ResultConformance):
         assert found["primer-attention.heads-find-single-relations"] == "holds"
 
 
+def test_a_head_that_is_eight_points_better_than_a_chain_is_better() -> None:
+    """The border was ten points: the head of Clark and others, 8.2 points better, held."""
+    (claim,) = (c for c in load_claims() if c.id.endswith("no-head-parses-better-than-a-chain"))
+    finds = Estimate(0.3, 0.2, 0.4, 400)
+    positive = {"a model in which no head finds a relation": finds}
+
+    def judged(value: float, control: Mapping[str, Estimate | None] = positive) -> Outcome:
+        found = Estimate(value, value - 0.02, value + 0.02, 400).with_controls(control)
+        return claim.rule.judge(found)
+
+    assert judged(0.08) is Outcome.FAILS
+    assert judged(-0.05) is Outcome.HOLDS
+    assert judged(0.0) is Outcome.INCONCLUSIVE
+    # Of a model that finds nothing at all, it says nothing that its heads hold no tree.
+    for control in (None, replace(finds, low=-0.1), replace(finds, value=-0.1, low=-0.2)):
+        assert judged(-0.05, dict.fromkeys(positive, control)) is Outcome.NOT_APPLICABLE
+        assert judged(0.08, dict.fromkeys(positive, control)) is Outcome.FAILS
+
+
 @pytest.mark.parametrize(("spread", "seed"), [(0.1, 0), (0.3, 1), (0.6, 2)])
 def test_no_head_of_a_random_model_is_beyond_the_baselines(spread: float, seed: int) -> None:
     reader = planted.encoder(planted.random_model(spread=spread, seed=seed))
     result = look(reader, planted.corpus(60, seed=seed))
     assert not result.sure_heads().any()
     assert result.evidence()["best_head_gain"].low <= 0
-    outcomes = {v.claim.id: told(v) for v in result.verdicts()}
-    assert not outcomes["primer-attention.heads-find-single-relations"].is_there
+    # Nor that no head holds the tree.
+    assert not any(told(v).is_there for v in result.verdicts())
     assert result.answer.startswith("Nothing is sure")
 
 

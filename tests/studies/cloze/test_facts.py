@@ -160,8 +160,9 @@ def test_one_answer_for_every_subject_is_no_knowledge() -> None:
     for seed in (0, 1, 2):
         found = made_facts.one_answer(seed)
         assert found.evidence()["gain_over_frequency"].value > 0
-        assert found.evidence()["gain_over_guessing"].value == pytest.approx(0, abs=1e-9)
-        assert claims_of(found)["primer-world.facts-beyond-frequency"] != "holds"
+        (beyond,) = (one for _, one in found.evidence()["gain_over_guessing"].controls)
+        assert beyond.value == pytest.approx(0, abs=1e-9)
+        assert claims_of(found)["primer-world.facts-beyond-frequency"] not in ("holds", "fails")
 
 
 def test_facts_of_a_relation_belong_together() -> None:

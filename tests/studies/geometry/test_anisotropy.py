@@ -109,8 +109,27 @@ def test_gaussians_have_no_cone() -> None:
     assert rows["participation"].min() > 0.9 * made.WIDTH
     assert rows["partition_scaled"].min() > 0.9
     again = made.ask(_STUDY, made.corpus(), made.noise, made.noise)
-    assert set(claims_of(again).values()) == {"not-applicable"}
+    assert "holds" not in claims_of(again).values()
     assert again.answer.startswith("Nothing is sure")
+
+
+def test_a_cone_must_be_narrower_than_that_of_shuffled_weights() -> None:
+    """The gate was two-sided: a model with less of a cone than its copies was said to have one."""
+    wide, narrow = (
+        made.cone(dict.fromkeys(range(made.LAYERS + 1), share), EVEN) for share in (0.3, 0.8)
+    )
+    less, as_much, more = (
+        made.ask(_STUDY, made.corpus(), own, copies)
+        for own, copies in ((wide, narrow), (wide, wide), (narrow, wide))
+    )
+    for found in (less, as_much):
+        assert claims_of(found)[CONE] == "not-applicable"
+        (told,) = (v.measured for v in found.verdicts() if v.claim.id == CONE)
+        assert "not surely beyond shuffled weights (" in told
+        assert claims_of(found)[EXPLAINED] == "not-applicable"
+    assert claims_of(more)[CONE] == "holds"
+    flat = made.ask(_STUDY, made.corpus(), made.noise, wide)
+    assert claims_of(flat)[CONE] == "fails"  # by its own number, whatever copies have
 
 
 def test_sums_are_what_pairs_give() -> None:

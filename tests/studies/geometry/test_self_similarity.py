@@ -18,6 +18,7 @@ from bertology.data.words.piece_words import token_words
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
+from bertology.results.rules import Relation, Rule, settling
 from bertology.stats import Estimate
 from bertology.studies.geometry.self_similarity import (
     SelfSimilarity,
@@ -114,8 +115,13 @@ def test_what_shuffled_weights_show_as_well_is_not_judged() -> None:
     states = made.own_ways(made.falling(0.8, 0.4))
     found = made.ask(_STUDY, made.corpus(), states, states)
     assert claims_of(found)[LATER] == "not-applicable"
-    assert "shuffled" in found.reasons()["context_growth"]
+    (told,) = (v.measured for v in found.verdicts() if v.claim.id == LATER)
+    assert "not surely beyond shuffled weights (" in told
     assert found.answer.startswith("Nothing is sure")
+    # The gate has a direction: less of a fall than that of copies is no fall that was learnt.
+    deeper = made.own_ways(made.falling(0.9, 0.2))
+    assert claims_of(made.ask(_STUDY, made.corpus(), states, deeper))[LATER] == "not-applicable"
+    assert claims_of(made.ask(_STUDY, made.corpus(), deeper, states))[LATER] == "holds"
 
 
 def test_sums_are_what_pairs_give() -> None:
@@ -176,19 +182,23 @@ def test_few_copies_are_valid_and_the_reason_tells_how_many_would_do() -> None:
     """A model that is one more copy is judged in 1 of 100 draws, however many copies there are."""
     rng = np.random.default_rng(0)
     for copies in (3, 5, 10):
-        opened = [
-            not _STUDY.beyond_copies(Estimate(x[0], x[0], x[0], 100), x[1:].tolist())[1]
+        beyond = [
+            _STUDY.beyond_copies(Estimate(x[0], x[0], x[0], 100), x[1:].tolist())
             for x in rng.normal(size=(2000, copies + 1))
         ]
-        assert 0.004 < np.mean(opened) < 0.018
-    own = Estimate(4.0, 3.9, 4.1, 100)
-    beyond, why = _STUDY.beyond_copies(own, [-1.0, 0.0, 1.0])
-    assert not beyond.excludes(3)
-    assert beyond.unit == "copies with shuffled weights"
-    assert "there are 3 copies; about 7 would tell" in why
-    assert _STUDY.beyond_copies(own, [-1.0, 0.0, 1.0, 0.0, 0.0])[1] == ""
-    close = Estimate(0.5, 0.4, 0.6, 100)
-    assert "more of them would not tell" in _STUDY.beyond_copies(close, [-1.0, 0.0, 1.0])[1]
+        assert 0.001 < np.mean([one.low > 0 for one in beyond]) < 0.011  # one of two sides
+        assert 0.004 < np.mean([one.excludes(0) for one in beyond]) < 0.018
+    rule, own = Rule("beyond", Relation.ABOVE, 0.0), Estimate(4.0, 3.9, 4.1, 100)
+    few = _STUDY.beyond_copies(own, [-1.0, 0.0, 1.0])
+    assert not few.excludes(3)
+    assert few.unit == "copies with shuffled weights"
+    needed = settling(rule, few)
+    assert needed is not None
+    assert needed.needed == 7
+    assert _STUDY.beyond_copies(own, [-1.0, 0.0, 1.0, 0.0, 0.0]).low > 0
+    close = settling(rule, _STUDY.beyond_copies(Estimate(0.5, 0.4, 0.6, 100), [-1.0, 0.0, 1.0]))
+    assert close is not None
+    assert close.needed is None
 
 
 def test_a_model_gives_what_its_states_give_pair_by_pair() -> None:

@@ -147,11 +147,16 @@ def test_planted_layers_are_found_and_beat_the_table(monkeypatch: pytest.MonkeyP
     assert "another order" in result.evidence()["lower_over_upper"].remedy
     told = result.table("comparisons").set_index("against")
     gain = result.evidence()["distilled_gain"]
-    assert told["gain"].min() == gain.value
-    assert told["gain_low"].min() == gain.low > 0
+    assert told.loc["input embeddings", "gain"] == gain.value
+    assert told.loc["input embeddings", "gain_low"] == gain.low > 0
+    ((control, beyond),) = gain.controls
+    assert told.loc[control, "gain_low"] == beyond.low > 0
     assert "over input embeddings" in result.answer
     assert "over shuffled weights at their best" in result.answer
-    assert "which the claim rests on, is surely above zero." in result.answer
+    assert (
+        "which the claim rests on, is surely above zero, and there is surely one over"
+        in result.answer
+    )
     row = result.table("vectors").set_index("vectors").loc["distilled, mean"]
     assert row["over_input"] == pytest.approx(told.loc["input embeddings", "gain"])  # one method
     upper = simulated(monkeypatch, told=(3,))

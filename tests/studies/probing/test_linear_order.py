@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+import xarray as xr
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -32,8 +33,14 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.grammar.sentence_tasks import ORDERS
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
+from bertology.results.known_claims import judge
 from bertology.results.result import Result
-from bertology.studies.probing.linear_order import LinearOrder, LinearOrderResult, half_fallen
+from bertology.studies.probing.linear_order import (
+    LinearOrder,
+    LinearOrderResult,
+    OrderScores,
+    half_fallen,
+)
 from bertology.studies.study import Context
 from bertology.train.probes import battery
 from made_states import MadeStates
@@ -168,6 +175,88 @@ class TestResult(ResultConformance):
         table = result.table("constructions").groupby("task")["construction"].agg(set)
         assert table[MAIN_AUXILIARY] == {"subject-relative", "object-relative", "adverbial-first"}
         assert table[SUBJECT] == {"possessor", "place-first", "adverbial-first"}
+
+
+def scored(
+    task: str,
+    own: list[float],
+    copies: list[float],
+    *,
+    frequent: float = 0.3,
+    window: float = 0.3,
+) -> OrderScores:
+    """Scores of sentences where the linear rule is wrong: shares by layer, the input first."""
+    rng, n = np.random.default_rng(0), 400
+
+    def hits(shares: list[float]) -> np.ndarray:
+        return np.float64(rng.random((n, 1, len(shares))) < np.array(shares))
+
+    def part(shares: list[float]) -> xr.Dataset:
+        by_text, ones = ("example", "task"), np.ones((n, 1))
+        return xr.Dataset(
+            {
+                "hits": ((*by_text, "layer"), hits(shares)),
+                "windows": ((*by_text, "reach"), hits([window])),
+                "counts": (by_text, ones.astype(int)),
+                "frequent": (by_text, frequent * ones),
+                "linear": (by_text, 0 * ones),
+                "agree": (by_text, 0 * ones),
+                "classes": ("task", [8 if task == PLACE else 2]),
+                "trained": ("task", [100]),
+                "construction": ("example", ["one"] * n),
+            },
+            coords={"task": [task]},
+        )
+
+    return OrderScores(part(own), [part(copies) for _ in range(4)], 0)
+
+
+def outcomes(one: OrderScores) -> tuple[dict[str, str], dict[str, str]]:
+    """What became of the claims on one task, and what they say for it, by quantity."""
+    found, reasons = LinearOrder()._evidence({one.name: one})
+    evidence = {name: e for name, e in found.items() if e is not None}
+    judged = judge("linear-order", evidence, reasons=reasons)
+    return (
+        {v.claim.rule.quantity: str(v.outcome) for v in judged},
+        {v.claim.rule.quantity: v.measured for v in judged},
+    )
+
+
+FLAT, RISEN = [0.5] * 4, [0.3, 0.5, 0.8, 0.9]
+
+
+def test_what_is_stated_rises_and_only_a_control_may_leave_it_unjudged() -> None:
+    """A rise of 29.7 points failed: later layers were worse than a guess, or than their copies."""
+    said, told = outcomes(scored(SUBJECT, RISEN, FLAT))
+    assert said["subject_rise"] == said["subject_gain"] == "holds"
+    below_chance = [0.1, 0.1, 0.4, 0.45]
+    for own, copies, window, control in (
+        (below_chance, [0.5] * 4, 0.1, "a guess"),
+        (RISEN, [0.1, 0.1, 0.95, 0.95], 0.3, "the rise in shuffled weights"),
+        (RISEN, FLAT, 0.99, "a window of the words around it"),
+    ):
+        said, told = outcomes(scored(SUBJECT, own, copies, window=window))
+        assert said["subject_rise"] == "not-applicable"
+        assert f"not surely beyond {control} (" in told["subject_rise"]
+    said, _ = outcomes(scored(SUBJECT, RISEN[::-1], FLAT))
+    assert said["subject_rise"] == "fails"
+    said, told = outcomes(scored(SUBJECT, RISEN, FLAT, frequent=0.99))
+    assert said["subject_gain"] == "not-applicable"
+    assert "the word's most frequent answer" in told["subject_gain"]
+    said, _ = outcomes(scored(SUBJECT, [0.2] * 4, FLAT))
+    assert said["subject_gain"] == "fails"
+
+
+def test_order_fades_by_its_own_number_and_shuffled_weights_are_a_control() -> None:
+    fallen, flat, risen = [0.9, 0.9, 0.3, 0.2], [0.3] * 4, [0.2, 0.2, 0.6, 0.7]
+    said, _ = outcomes(scored(PLACE, fallen, flat))
+    assert said["order_fall"] == "holds"
+    said, told = outcomes(scored(PLACE, fallen, [0.9, 0.95, 0.1, 0.1]))
+    assert said["order_fall"] == said["order_falls_at"] == "not-applicable"
+    assert "not surely beyond the fall in shuffled weights (" in told["order_fall"]
+    for copies in (flat, fallen, risen):
+        said, _ = outcomes(scored(PLACE, risen, copies))
+        assert said["order_fall"] == "fails"
 
 
 def test_a_linear_rule_is_always_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,8 +126,18 @@ def test_what_was_published_bears_the_claims_out() -> None:
 
 
 def test_the_opposite_makes_them_fail() -> None:
-    found = outcomes(made_up({n: 1 - v for n, v in AS_PUBLISHED.items()}, task="sts-b"))
-    assert set(found.values()) == {Outcome.FAILS}
+    opposite = {"pretrained": 0.6, "random": 0.9, "frozen": 0.75, "frozen-features": 0.7}
+    assert set(outcomes(made_up(opposite, task="sts-b")).values()) == {Outcome.FAILS}
+
+
+def test_a_start_that_learnt_nothing_judges_nothing() -> None:
+    result = made_up(AS_PUBLISHED | {"pretrained": 0.45}, task="qnli")
+    found = outcomes(result)
+    assert found["fine_tuned_over_frozen"] is Outcome.NOT_APPLICABLE
+    assert found["pretrained_over_random"] is Outcome.NOT_APPLICABLE
+    assert found["random_worse"] is Outcome.HOLDS  # that it learns nothing is what is said of it
+    told = result.reasons()["pretrained_over_random"]
+    assert "pre-trained start does not surely beat a constant answer" in told
 
 
 def test_a_claim_about_two_tasks_is_not_judged_on_others() -> None:
@@ -172,7 +182,7 @@ def test_the_sign_of_a_random_head_says_nothing() -> None:
 def test_table_and_claims_treat_signs_alike() -> None:
     """The random start kept its sign in the table and lost it in the claim: they contradicted."""
     scores = {
-        "pretrained": [0.85, -0.02, 0.84, 0.85],  # one seed learnt nothing
+        "pretrained": [0.85, -0.45, 0.84, 0.85],  # one seed has the other sign
         "random": [-0.40, -0.41, -0.42, -0.41],
         "frozen": [0.30, -0.32, 0.31, -0.33],
     }

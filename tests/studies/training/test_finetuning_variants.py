@@ -129,6 +129,17 @@ def test_where_plain_fine_tuning_learns_nothing_there_is_no_verdict() -> None:
     assert "does not surely beat" in next(iter(result.reasons().values()))
 
 
+def test_a_variant_that_learnt_nothing_judges_nothing() -> None:
+    """Adapters at chance, after few updates, say nothing of adapters; those that learnt do."""
+    result = made_up(AS_PUBLISHED | {"adapters": 0.5}, n=3000)
+    assert outcomes(result)["adapters-nearly-as-good"] == "not-applicable"
+    why = "not judged: adapters does not surely beat a constant answer"
+    assert result.reasons()["adapters_over_plain"] == why
+    assert outcomes(result)["fine-tuning-above-features"] == "holds"
+    learnt = made_up(AS_PUBLISHED | {"adapters": 0.6}, n=3000)
+    assert outcomes(learnt)["adapters-nearly-as-good"] == "fails"
+
+
 def test_one_seed_decides_nothing() -> None:
     result = made_up(AS_PUBLISHED, seeds=1, n=200)
     assert "holds" not in outcomes(result).values()

@@ -11,7 +11,7 @@ from bertology.reproduce.judged import JudgedClaim, count_outcomes
 from bertology.reproduce.render.summary import error_record, verdict_record
 from bertology.reproduce.verify import Verification
 from bertology.results.provenance import library_versions
-from bertology.results.rules import NOT_RUN
+from bertology.results.rules import NOT_RUN, Outcome
 from bertology.results.verdicts import reason_text
 
 SCHEMA_VERSION = 2
@@ -86,7 +86,7 @@ def _verdicts(found: Verification, judged: JudgedClaim) -> list[dict[str, object
     rows = []
     for title, verdict in judged.verdicts:
         result = found.result_of(judged.claim, title)
-        why = reason_text(verdict) if verdict.estimate is None else None
+        why = reason_text(verdict) if verdict.outcome is Outcome.NOT_APPLICABLE else None
         about = {"model": result.provenance.model.get("name"), "result": result.identity}
         rows.append({**verdict_record(title, verdict), **about, "reason": why})
     return rows

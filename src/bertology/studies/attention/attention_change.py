@@ -131,7 +131,7 @@ class AttentionChange(NoiseControlled):
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 7  # that the last layers change most asks for their order
+    version: ClassVar[int] = 7  # controls are gates; "most in the last layers" asks for their order
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (

@@ -63,7 +63,13 @@ RIVALS = {
     ATTENTION + WORDS: (DISTANCES + WORDS, SHUFFLED + WORDS),
     ATTENTION + TOLD: (DISTANCES + TOLD, SHUFFLED + TOLD, BEST_HEAD + TOLD),
 }
-"""What each mix of heads must beat: each is a row of `gains`, and the smallest gain is judged."""
+"""What each mix of heads must beat: each is a row of `gains`."""
+STATED = {
+    ATTENTION: (CHAIN, OFFSET, DISTANCES, BEST_HEAD),
+    ATTENTION + WORDS: (DISTANCES + WORDS,),
+    ATTENTION + TOLD: (BEST_HEAD + TOLD,),
+}
+"""Those of which claims say that they are beaten; the other rivals are controls."""
 COMPARED = tuple((mix, rival) for mix, rivals in RIVALS.items() for rival in rivals)
 NEGLIGIBLE = 0.05  # as in the claims
 _FEWEST = 10  # sentences with a relation, for it to be shown
@@ -91,7 +97,7 @@ class AttentionParserResult(Result):
     @property
     def answer(self) -> str:
         """The mix beside single heads and distances, relation told, then all without."""
-        over = self.evidence()["told_mix_over_single"]
+        over = self.evidence()["told_mix_over_single"].beyond_all()
         sure = "Yes" if over.low > 0 else "No" if over.high < NEGLIGIBLE else "Not sure"
         found = self.tables["parsers"]
         told, plain, words = (
@@ -193,6 +199,7 @@ class AttentionParser(Resampled):
     )
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = AttentionParserResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     all_heads: ClassVar[bool] = True
     fewest: ClassVar[int] = 4
 
@@ -320,7 +327,8 @@ class AttentionParser(Resampled):
             mix = self.means(
                 score[ATTENTION + TOLD][None], within=(0, 1), reach=1.0, families=len(kept)
             )
-            gain = self._least(seen, ATTENTION + TOLD, some, level=level)
+            told = ATTENTION + TOLD
+            gain = self._least(seen, told, some, RIVALS[told], level=level)
             # The same head in both halves is told once.
             heads = dict.fromkeys(_named(half[r], *shape) for half in seen["picked"])
             rows.append(
@@ -347,24 +355,38 @@ class AttentionParser(Resampled):
         return pd.DataFrame(rows, columns=_RELATION_COLUMNS)
 
     def _evidence(self, seen: Gathered) -> dict[str, Estimate | None]:
-        """The smallest gain of heads together over all that they must beat."""
+        """The gains of heads together over what claims name, with controls."""
         every, obj = slice(None), seen.labels("relation").index("obj")
         return {
-            "mix_over_others": self._least(seen, ATTENTION, every),
-            "words_mix_over_others": self._least(seen, ATTENTION + WORDS, every),
-            "told_mix_over_single": self._least(seen, ATTENTION + TOLD, every),
-            "obj_mix_over_single": self._least(seen, ATTENTION + TOLD, slice(obj, obj + 1)),
+            "mix_over_others": self._gain(seen, ATTENTION, every),
+            "words_mix_over_others": self._gain(seen, ATTENTION + WORDS, every),
+            "told_mix_over_single": self._gain(seen, ATTENTION + TOLD, every),
+            "obj_mix_over_single": self._gain(seen, ATTENTION + TOLD, slice(obj, obj + 1)),
         }
 
+    def _gain(self, seen: Gathered, mix: str, relations: slice) -> Estimate | None:
+        """What a mix gains over what claims name, with its other rivals as controls."""
+        stated = self._least(seen, mix, relations, STATED[mix])
+        others = [rival for rival in RIVALS[mix] if rival not in STATED[mix]]
+        return stated and stated.with_controls(
+            {rival: self._least(seen, mix, relations, [rival]) for rival in others}
+        )
+
     def _least(
-        self, seen: Gathered, mix: str, relations: slice, *, level: float | None = None
+        self,
+        seen: Gathered,
+        mix: str,
+        relations: slice,
+        rivals: Sequence[str],
+        *,
+        level: float | None = None,
     ) -> Estimate | None:
-        """The smallest gain of a mix over its rivals; all must be above zero for it to be."""
+        """The smallest gain of a mix over rivals; all must be above zero for it to be."""
         of, arcs = _by_parser(seen, relations)
         there = arcs > 0
         if there.sum() < _FEWEST:
             return None
-        rows = [per_item((of[mix] - of[rival])[there][None], arcs[there]) for rival in RIVALS[mix]]
+        rows = [per_item((of[mix] - of[rival])[there][None], arcs[there]) for rival in rivals]
         found = least_means(rows, level=self.level if level is None else level)
         value, low, high = (
             float(np.clip(side[0], -1, 1)) for side in (found.value, found.low, found.high)

@@ -191,6 +191,7 @@ class AttentionTrees(Trees):
         fields=frozenset({"text", "words", "heads", "relations"}),
     )
     result_type: ClassVar[type[Result]] = AttentionTreesResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     all_heads: ClassVar[bool] = True
     trees: ClassVar[tuple[str, ...]] = SPANNING
 
@@ -261,14 +262,25 @@ class AttentionTrees(Trees):
         )
 
     def _evidence(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, Estimate | None]:
-        """The best head of all trees, of undirected ones, and of all relations."""
-        heads = tables["heads"]
-        return {
+        """The best head of all trees, of undirected ones, and of all relations.
+
+        Heads of random weights hold no tree. That no head does says something only of a model of
+        which some head surely finds some relation: the positive control of what is negative.
+        """
+        heads, relation = tables["heads"], self.surest(tables["relations"])
+        control = {_NO_RELATION: relation and relation.beyond_all()}
+        negative = {
             "best_head_gain": self.largest(heads, "gain"),
             "best_head_undirected": self.largest(heads[heads["tree"] == "undirected"], "score"),
-            "surest_relation_gain": self.surest(tables["relations"]),
+        }
+        return {
+            **{name: found and found.with_controls(control) for name, found in negative.items()},
+            "surest_relation_gain": relation,
             **self.gains(tables["trees"]),
         }
+
+
+_NO_RELATION = "a model in which no head finds a relation"
 
 
 def _with_heads(table: pd.DataFrame, best: Sequence[int], heads: int) -> pd.DataFrame:

@@ -88,12 +88,6 @@ def best_head(seen: Gathered, kind: int, reading: int) -> BestHead:
     )
 
 
-def lesser_of(a: Estimate, b: Estimate) -> Estimate:
-    """The lesser of two quantities; it is surely above 0 where both are."""
-    value, low, high = (min(getattr(a, end), getattr(b, end)) for end in ("value", "low", "high"))
-    return replace(a, value=value, low=low, high=high)
-
-
 ALL = "all"
 KINDS = (ALL, *map(str, MentionKind))
 KIND_WORDS = {
@@ -275,6 +269,7 @@ class CoreferenceHeads(Tagged):
     )
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = CoreferenceHeadsResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
 
     window: int = parameter(
         128, "Tokens that are read at once; documents are cut at ends of sentences.", minimum=16
@@ -457,8 +452,9 @@ class CoreferenceHeads(Tagged):
             near = replace(
                 sieve, value=sieve.value + PAR, low=sieve.low + PAR, high=sieve.high + PAR
             )
-            found["on_par_with_sieve"] = lesser_of(near, simple)
-            found["beyond_head_match"] = lesser_of(match, simple)
+            control = {"the best of nearest, first and random mention": simple}
+            found["on_par_with_sieve"] = near.with_controls(control)
+            found["beyond_head_match"] = match.with_controls(control)
         for _, row in kinds[kinds["reading"] == READINGS[0]].iloc[1:].iterrows():
             value, low, high = (float(row[f"over_sieve{end}"]) for end in ("", "_low", "_high"))
             name = f"{row['kind']}_less_sieve"

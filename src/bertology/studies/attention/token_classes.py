@@ -292,7 +292,7 @@ class TokenClasses(Tagged, NoiseControlled):
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 8  # what early and late layers have more is over texts
+    version: ClassVar[int] = 8  # controls are gates; early against late layers is over texts
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True

@@ -20,7 +20,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.stats import Estimate
+from bertology.stats import Estimate, least_of
 from bertology.stats.checkerboards import Checkerboards, checkerboards, weighted
 from bertology.stats.crossed import crossed_score
 from bertology.studies.cloze.shared import ClozeStudy, too_long
@@ -357,7 +357,7 @@ class Affordances(ClozeStudy):
         head="mlm",
     )
     finds_words: ClassVar[bool] = True
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # controls are gates, and what is stated is judged
     result_type: ClassVar[type[Result]] = AffordancesResult
     block: ClassVar[int] = 2000
     fills_gpu: ClassVar[bool] = True
@@ -520,13 +520,14 @@ class Affordances(ClozeStudy):
             for relation, name in _GAINS.items()
         }
         evidence: dict[str, Estimate | None] = dict(gains)
-        evidence["each_gain"] = _least([gains["property_gain"], gains["affordance_gain"]])
+        both = [one for n in ("property_gain", "affordance_gain") if (one := gains[n]) is not None]
+        evidence["each_gain"] = least_of(both) if len(both) == 2 else None  # it is said of both
         for relation, name in _GAINS.items():
             if relation in found:
                 share = found[relation].cloze.estimate(level=self.level)
                 evidence[name.replace("gain", "cloze")] = share and share.counting(_COUNTED)
         each, short = evidence["each_gain"], None
-        if each is not None and each.low > 0 and gains["relation_gain"] is not None:
+        if each is not None and each.surely_there and gains["relation_gain"] is not None:
             parts = [(w, found[n].picked, 0) for w, n in _COMPARED]
             short = weighted(parts, level=self.level)
         evidence["relation_shortfall"] = short and short.counting(_COUNTED)
@@ -642,24 +643,15 @@ class _Relation:
         }
 
     def gain(self, level: float) -> Estimate | None:
-        """What the probe tells beyond chance and beyond shuffled weights, whichever is the more."""
+        """What the probe tells beyond chance; shuffled weights are its control."""
         share = self.picked.estimate(0, level=level)
         if share is None:
             return None
         above = replace(share, value=share.value - 0.5, low=share.low - 0.5, high=share.high - 0.5)
         beyond = [self.picked.gain(self.copies, 0, c, level=level) for c in range(_COPIES)]
-        return _least([above, *beyond])
-
-
-def _least(found: Sequence[Estimate | None]) -> Estimate | None:
-    """The smallest of several; it is surely above a border if all of them are."""
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
-        return None
-    least = min(known, key=lambda one: one.value)
-    # From above all of them must hold together.
-    high = min(one.at_level(1 - (1 - one.level) / len(known)).high for one in known)
-    return replace(least, low=min(one.low for one in known), high=high, unit=_COUNTED)
+        known = [one for one in beyond if one is not None]
+        chance = least_of(known) if len(known) == len(beyond) else None
+        return above.with_controls({SHUFFLED: chance}).counting(_COUNTED)
 
 
 def _is_cloze(part: str) -> bool:

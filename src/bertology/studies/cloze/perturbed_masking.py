@@ -137,6 +137,7 @@ class PerturbedMasking(Trees):
         fields=frozenset({"text", "words", "heads", "relations"}), head="mlm"
     )
     result_type: ClassVar[type[Result]] = PerturbedMaskingResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     trees: ClassVar[tuple[str, ...]] = (*SPANNING, *PROJECTIVE)
     block: ClassVar[int] = 32
 

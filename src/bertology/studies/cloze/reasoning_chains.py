@@ -181,7 +181,8 @@ class ReasoningChainsResult(Result):
         shown = percent(fewest, ".1f", limits=(float(rows["chance"].iloc[0]),))
         if len(rows) < 2:
             return f"The right answer is found in {shown} of questions ({chance})."
-        sure = "one_step_gain" in self.evidence() and self.evidence()["one_step_gain"].low > 0
+        one = self.evidence().get("one_step_gain")
+        sure = one is not None and one.low > 0
         most, last = int(rows["steps"].iloc[-1]), of_row(rows.iloc[-1], _SIDES)
         text = (
             f"{'Surely' if sure else 'Not surely'} above chance with "
@@ -250,6 +251,7 @@ class ReasoningChains(ClozeStudy):
         head="mlm",
     )
     result_type: ClassVar[type[Result]] = ReasoningChainsResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     block: ClassVar[int] = 500
     fills_gpu: ClassVar[bool] = True
 
@@ -340,24 +342,33 @@ class ReasoningChains(ClozeStudy):
             return None, None, "not judged: the corpus does not tell how many steps answers take"
         fewest = found.steps == found.told[0]
         right, mixed = (found.judged(version)[:, -1:] for version in (ALL, MIXED))
-        gains = [right - found.chance[:, None], right - mixed]
-        rows = [found.by_item(gain, fewest)[-1] for gain in gains]
-        known = [row[np.isfinite(row)] for row in rows if np.isfinite(row).sum() > 1]
-        if not known:
+        gain, control = (
+            self._mean(found.by_item(of, fewest)[-1])
+            for of in (right - found.chance[:, None], right - mixed)
+        )
+        if gain is None:
             return None, None, "not judged: too few questions of the fewest steps"
-        least = least_means([row[None] for row in known], level=self.level)
-        sides = least.value[0], least.low[0], least.high[0]
-        one = Estimate(*sides, int(least.n[0]), self.level, "items")
+        one = gain.with_controls(
+            {} if control is None else {"the same words in random order": control}
+        )
         rows_of_drop = found.drops(right[:, 0], np.ones(len(fewest), bool))
         if len(rows_of_drop) < 2:
             return one, None, "not judged: all answers take the same number of steps"
-        if not one.low > 0:
+        if not one.surely_there:
             return one, None, (
                 f"not judged: with {_steps(found.told[0])} answers are not surely above chance and "
                 "above mixed words, so that there is nothing to drop from"
             )  # fmt: skip
         drop = self.means(rows_of_drop[None]).estimate(0)
         return one, None if drop is None else drop.counting("items"), ""
+
+    def _mean(self, row: NDArray[np.float64]) -> Estimate | None:
+        """Over items; None of one."""
+        known = row[np.isfinite(row)]
+        if len(known) < 2:
+            return None
+        of = least_means([known[None]], level=self.level)
+        return Estimate(of.value[0], of.low[0], of.high[0], int(of.n[0]), self.level, "items")
 
     def _steps(self, found: ChainScores) -> pd.DataFrame:
         """One row for each kind, version and number of steps, with bounds for all rows together."""

@@ -60,11 +60,12 @@ def last_layers(
     """What the last two layers changed beyond the others, and beyond what noise does.
 
     `change` is (examples, layers); `noise` and, in the same examples, `matched` are (copies,
-    layers). Against the largest other layer, the lower bound is the lowest of all comparisons'
-    own, since all must be led (an intersection–union test); the upper one is corrected for
-    their number. `means` gives means of rows over examples, with their bounds. Nothing is surely
-    above 0 that layers in a random order often show as well. With `influences`,
-    what examples do to "trained less noise" is told apart from what noise does.
+    layers). A change is judged as it is, and holds only beyond noise (`beyond_noise`). Against the
+    largest other layer, the lower bound is the lowest of all comparisons' own, since the statement
+    says that all are led (an intersection–union test); the upper one is corrected for their number.
+    `means` gives means of rows over examples, with their bounds. Nothing is surely above 0 that
+    layers in a random order often show as well. With `influences`, what examples do to "trained
+    less noise" is told apart from what noise does.
     """
     if change.shape[1] <= LAST:
         return {}
@@ -144,6 +145,7 @@ def _each_over_each(change: Floats) -> Floats:
 
 NO_NOISE = "not judged: noise 0 leaves out the noisy copies that a change by training must beat"
 
+WEIGHT_NOISE = "weight noise of the same size"
 _COPIES = "noisy copies"
 _PASSES = 5  # over all examples, by all copies together
 _NOISE_VARIES = (
@@ -206,47 +208,21 @@ class ExampleErrors:
 def beyond_noise(
     change: Estimate, trained: ArrayLike, noisy: ArrayLike, errors: ExampleErrors | None = None
 ) -> Estimate:
-    """The change, or what is left of it beyond noise, whichever is less: one number.
+    """The change, with what is left of it beyond noise as its control.
 
     `change` is over all examples. `noisy` is the same number for each noisy copy, and `trained`
-    for the trained model on the copy's examples; both may be scaled alike. A claim needs both: a
-    change that is surely there, and that is surely more than noise makes. So the lower bound is the
-    smaller one of the two (an intersection–union test). The upper bound is the smaller one too, for
-    the lesser of two numbers is below both; but then both must hold together, and each is taken at
-    a stricter level. With fewer than two copies, or with copies that do not differ, there is no
-    interval. Without `errors`, the error of the change itself stands for that of what is beyond
-    noise, which is the larger one: trained and noisy models read the same examples.
+    for the trained model on the copy's examples; both may be scaled alike. With fewer than two
+    copies, or with copies that do not differ, the control has no interval and is not passed.
+    Without `errors`, the error of the change itself stands for that of what is beyond noise, which
+    is the larger one: trained and noisy models read the same examples.
     """
     draws = np.ravel(np.asarray(trained, np.float64) - np.asarray(noisy, np.float64))
     value = draws.mean() if draws.size else math.nan
     if draws.size < 2 or not np.isfinite(draws).all() or np.ptp(draws) <= 0:
-        return Estimate(value, math.nan, math.nan, draws.size, change.level, _COPIES)
-    beyond, together = (
-        _beyond(of, value, float(draws.std(ddof=1)), draws.size, errors)
-        for of in (change, change.at_level((1 + change.level) / 2))
-    )
-    first, second = sorted((change, beyond), key=lambda e: e.low)
-    least = min(first.value, second.value)
-    # More of one kind leaves what the other kind, or the spread of noise, does to the bound.
-    other = _at_last(second) if second.unit == first.unit else second.low
-    reach = least - first.low
-    end = min(other, _at_last(first))
-    return Estimate(
-        least,
-        first.low,
-        max(least, min(change.at_level(together.level).high, together.high)),
-        first.n,
-        change.level,
-        first.unit,
-        lasting=min(max((least - end) / reach, 0.0), 1.0) if reach > 0 else 1.0,
-        remedy=beyond.remedy,
-        freedom=first.freedom,
-    )
-
-
-def _at_last(found: Estimate) -> float:
-    """The lower bound that no number of its unit raises any further."""
-    return found.value - found.lasting * (found.value - found.low)
+        beyond = Estimate(value, math.nan, math.nan, draws.size, change.level, _COPIES)
+    else:
+        beyond = _beyond(change, value, float(draws.std(ddof=1)), draws.size, errors)
+    return change.with_controls({WEIGHT_NOISE: beyond})
 
 
 def _beyond(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -68,10 +68,17 @@ class TaskScores:
         """The best layer on all test sentences, and the hits of the cross-fitted best."""
         return best_layer(self.hits[:, 1:], self.counts)
 
-    def baselines(self) -> list[Floats]:
-        """The words' most frequent label, the input, and the best layers of shuffled weights."""
+    def baselines(self) -> dict[str, list[Floats]]:
+        """The words' most frequent label, the input, and the best layers of shuffled weights.
+
+        A gain over the first is what claims state; the others are its controls.
+        """
         copies = [best_layer(copy[:, 1:], self.counts)[1] for copy in self.shuffled]
-        return [self.frequent, self.hits[:, 0], *copies]
+        return {
+            "the words' most frequent label": [self.frequent],
+            "the input": [self.hits[:, 0]],
+            "shuffled weights": copies,
+        }
 
     def best_copy(self) -> Floats:
         """Of all questions: the share (layers,) of the best copy with shuffled weights."""
@@ -84,10 +91,19 @@ class TaskScores:
         found = leading(per_item(self.hits[there].T, self.counts[there]))
         return ~(found.p_adjusted < 1 - level)
 
-    def gains(self) -> list[Floats]:
+    def gains(self) -> dict[str, list[Floats]]:
         """Hits of the cross-fitted best layer beyond those of each baseline."""
         _, picked = self.best()
-        return [picked - base for base in self.baselines()]
+        return {name: [picked - base for base in of] for name, of in self.baselines().items()}
+
+    def gain(self, *, level: float) -> Estimate:
+        """What claims are judged on: the gain over words, with controls."""
+        return controlled_gain(self.gains(), self.counts, level=level)
+
+    def least_gain(self, *, level: float, families: int = 1) -> Estimate:
+        """The smallest of all gains, as tables show it."""
+        rows = [row for of in self.gains().values() for row in of]
+        return least_gain(rows, self.counts, level=level, families=families)
 
     def beyond_copies(self, level: float) -> Estimate:
         """The best layer less that of shuffled weights, over sentences and copies."""
@@ -97,7 +113,7 @@ class TaskScores:
 
     def told(self, *, level: float, families: int = 1) -> bool:
         """Whether some layer surely tells it better than all baselines."""
-        return least_gain(self.gains(), self.counts, level=level, families=families).low > 0
+        return self.least_gain(level=level, families=families).low > 0
 
 
 def among_copies(found: Estimate, values: Sequence[float]) -> Estimate:
@@ -149,6 +165,14 @@ def least_gain(
     there = counts > 0
     rows = [per_item(gain[there][None], counts[there])[0] for gain in gains]
     return least_mean(rows, level=level, families=families)
+
+
+def controlled_gain(
+    gains: Mapping[str, Sequence[Floats]], counts: Ints, *, level: float
+) -> Estimate:
+    """The gain over what is named first, with those over all that is named then as its controls."""
+    found = {name: least_gain(rows, counts, level=level) for name, rows in gains.items()}
+    return found.pop(next(iter(gains))).with_controls(found)
 
 
 def least_mean(values: Sequence[Floats], *, level: float, families: int = 1) -> Estimate:

@@ -21,7 +21,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Resampled
-from bertology.studies.designs.probe_scores import TaskScores, least_gain, rows_of_tasks
+from bertology.studies.designs.probe_scores import TaskScores, rows_of_tasks
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
@@ -456,7 +456,7 @@ class Probing(Resampled):
         seen, layers, facts = self.scores(measured)
         by_name = {one.name: one for one in seen}
         gains = {
-            f"{name.replace('-', '_')}_gain": least_gain(one.gains(), one.counts, level=self.level)
+            f"{name.replace('-', '_')}_gain": one.gain(level=self.level)
             for name, one in by_name.items()
         }
         return self.result(
@@ -535,7 +535,7 @@ class Probing(Resampled):
         score = self.means(
             per_item(picked, one.counts)[None], within=(0, 1), reach=1.0, families=families
         )
-        gain = least_gain(one.gains(), one.counts, level=self.level, families=families)
+        gain = one.least_gain(level=self.level, families=families)
         return {
             "task": one.name,
             "title": self.offers[one.name].title,

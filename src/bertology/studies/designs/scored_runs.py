@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
+from bertology.results.answers import listed
 from bertology.results.drawing import Drawing
-from bertology.stats import Estimate
+from bertology.stats import Estimate, least_of
 from bertology.stats.crossed import crossed_difference, crossed_ratio, crossed_score
 from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.trials import TrialsResult, split_part
@@ -167,6 +168,16 @@ class ScoredRuns:
             return None
         return found if self._sure(one) and self._sure(other) else _bare(found)
 
+    def over_constant(self, method: str, metric: str, constant: float) -> Estimate:
+        """How much higher it scores than a constant answer; one run does so over its examples."""
+        of = crossed_score(find_metric(metric), self.statistics(method, metric), level=self.level)
+        low, high = of.low - constant, of.high - constant
+        return replace(of, value=of.value - constant, low=low, high=high)
+
+    def learnt(self, method: str, metric: str, constant: float) -> bool:
+        """Whether it surely beats a constant answer; where such an answer has no score, it may."""
+        return math.isnan(constant) or self.over_constant(method, metric, constant).low > 0
+
     def collapsed(self, method: str) -> NDArray[np.bool_]:
         """Which runs of a method give nearly all examples the same answer, as a failed training."""
         said = self.predictions[method]
@@ -214,24 +225,24 @@ class ScoredRuns:
         )
 
 
+def learnt_nothing(names: Collection[str]) -> str:
+    """Why arms are not judged that were trained and do not surely beat a constant answer.
+
+    All studies have this one gate: what was not learnt (in few updates, say) tells nothing of the
+    way in which it was to be learnt, neither for a claim nor against it.
+    """
+    do = "do" if len(names) > 1 else "does"
+    return f"not judged: {listed(names)} {do} not surely beat a constant answer"
+
+
 def _bare(found: Estimate) -> Estimate:
     return replace(found, low=math.nan, high=math.nan)
 
 
 def least(differences: Iterable[Estimate | None]) -> Estimate | None:
-    """The smallest of several numbers, each with its interval; None if one was not measured.
-
-    Above zero if all are: each is tested at the full level (Berger's intersection–union test). Its
-    upper bound is the smallest of theirs, which must hold together for that.
-    """
+    """The smallest of several numbers, each with its interval; None if one was not measured."""
     found = list(differences)
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
         return None
-    smallest = min(known, key=lambda one: one.value)
-    if any(math.isnan(one.low) for one in known):
-        return _bare(smallest)
-    level = 1 - (1 - smallest.level) / len(known)
-    low = min(one.low for one in known)
-    high = min(one.at_level(level).high for one in known)
-    return replace(smallest, low=low, high=max(high, smallest.value))
+    return least_of(known)

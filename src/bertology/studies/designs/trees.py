@@ -9,7 +9,7 @@ baselines as of heads, is picked on one half of the sentences and scored on the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -55,6 +55,8 @@ _ARCS = (
     "to what hangs from it. Blue arcs are annotated, too; vermilion broken ones are not. "
     "Punctuation is left out."
 )
+ELSEWHERE = "the same words found from other words"
+"""What a head is set against that looks at a word wherever it looks from."""
 _RELATIONS = (
     "One row for each relation: the share of its arcs that {} finds, and what it gains over the "
     "best baseline, in per cent and points, with intervals for all relations together. Both were "
@@ -450,18 +452,21 @@ class Trees(Resampled):
     def surest(self, relations: pd.DataFrame) -> Estimate | None:
         """The relation with the surest gain: the largest may be that of a rare one.
 
-        It is over the best baseline, or over the same tree from other words, whichever is less;
-        bounds hold for all rows and both questions, so that any row may be picked.
+        It is over the best baseline, and its control is the same tree from other words; bounds
+        hold for all rows and both questions, so that any row may be picked. From above no relation
+        gains more than the largest bound.
         """
         if relations.empty:
             return None
-        value, low, high = (
-            relations[[f"gain{end}", f"selectivity{end}"]].min(axis=1).to_numpy()
-            for end in ("", "_low", "_alone_high")
-        )
-        at = int(low.argmax())
-        n = int(relations["n"].to_numpy()[at])
-        return Estimate(value[at], low[at], float(high.max()), n, self.level, "sentences")
+        lows = relations[["gain_low", "selectivity_low"]].min(axis=1).to_numpy()
+        row = relations.iloc[int(lows.argmax())]
+        gain, elsewhere = (
+            Estimate(*(row[f"{of}{end}"] for end in ("", "_low", "_alone_high")), int(row["n"]),
+                     self.level, "sentences")
+            for of in ("gain", "selectivity")
+        )  # fmt: skip
+        most = float(relations["gain_alone_high"].max())
+        return replace(gain, high=most).with_controls({ELSEWHERE: elsewhere})
 
     def gains(self, trees: pd.DataFrame) -> dict[str, Estimate | None]:
         """The gain of each kind of tree over its best baseline, both cross-fitted."""

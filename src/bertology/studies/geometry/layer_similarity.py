@@ -330,7 +330,7 @@ class LayerSimilarity(NoiseControlled):
     copy, and its own chance is in no interval.
     """
 
-    version: ClassVar[int] = 3  # that the last layers change most asks for their order
+    version: ClassVar[int] = 3  # controls are gates; "most in the last layers" asks for their order
     by_words: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs(capabilities=frozenset({"residual"}), fields=frozenset({"text"}))
     finds_words: ClassVar[bool] = True

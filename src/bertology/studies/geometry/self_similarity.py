@@ -27,6 +27,7 @@ from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.geometry.shared.text_blocks import (
     BLOCKS,
+    CHANCE,
     INPUT,
     SITES,
     TextBlocks,
@@ -312,10 +313,10 @@ class SelfSimilarity(TextBlocks):
     context in any model, so it is in the table (-1) and left out of the fall that is judged; the
     fall from it is given, too. A model that learnt nothing also mixes
     words with their context, more with each layer: the same is measured on copies with shuffled
-    weights, and where the model is not surely other than one more of these, the claim is not
-    judged. A text that is there twice is read once. A word of which fewer than two texts are left
-    when one block of texts is left out has no similarity there: it is left out, and a note counts
-    such words. Intervals are over words (Student's t; a word
+    weights, and only a fall that is surely larger than that of one more copy bears out the claim.
+    A text that is there twice is read once. A word of which fewer than two texts are left when one
+    block of texts is left out has no similarity there: it is left out, and a note counts such
+    words. Intervals are over words (Student's t; a word
     counts in what random words give, too) and over texts (one of ten blocks of texts left out at a
     time), both added as squares.
 
@@ -325,7 +326,7 @@ class SelfSimilarity(TextBlocks):
     senses is less alike for that reason, too.
     """
 
-    version: ClassVar[int] = 4  # a fall is due to the order of layers; words left out are told
+    version: ClassVar[int] = 4  # controls are gates; a fall asks for the order of layers
     result_type: ClassVar[type[Result]] = SelfSimilarityResult
 
     contexts: int = parameter(5, "A word must be in so many texts.", minimum=3, maximum=100)
@@ -447,9 +448,11 @@ class SelfSimilarity(TextBlocks):
         )
         last = self.over_texts(adjusted[:, -1], texts, others=over(own[:, -1]))
         inside = model["sentence"].to_numpy() - model["random"].to_numpy()
-        beyond, why_not = self.beyond_copies(fall, [float(-change(copy[1:])) for copy in copies])
+        beyond = self.beyond_copies(fall, [float(-change(copy[1:])) for copy in copies])
         evidence: dict[str, Estimate | None] = {
-            "context_growth": None if why_not else in_this_order(fall, -adjusted[0, 1:], change),
+            "context_growth": in_this_order(fall, -adjusted[0, 1:], change).with_controls(
+                {CHANCE: beyond}
+            ),
             "self_similarity_fall": fall,
             "fall_from_input": from_input,
             "fall_beyond_shuffled": beyond,
@@ -465,7 +468,6 @@ class SelfSimilarity(TextBlocks):
                 "words": _words(model, falls),
             },
             evidence=evidence,
-            reasons={"context_growth": why_not} if why_not else {},
             facts={
                 "examples": texts,
                 "words": words,

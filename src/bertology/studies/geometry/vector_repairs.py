@@ -33,9 +33,8 @@ from bertology.studies.geometry.shared.pair_scores import (
     Turns,
     check_judged,
     dealt_texts,
-    least_of,
     other_corpus,
-    smaller_gain,
+    rests_on,
 )
 from bertology.studies.study import Context, Needs
 
@@ -94,18 +93,23 @@ class RepairScores:
         return {"none": Against(own - plain), "shuffled": Against.copies(own, chance)}
 
     def best_gain(self, level: float) -> Estimate:
-        """The best repair and layer, less the best layer without repair, or shuffled weights."""
-        gains = [gain for _, gain in self.of_best.values()]
-        return least_of(gains, self.links, level=level)
+        """The best repair and layer, less the best layer without; beyond shuffled weights."""
+        gains = {name: gain for name, (_, gain) in self.of_best.items()}
+        return self._controlled(gains[AS_IT_IS], gains[CHANCE], level)
 
     def mean_gain(self, repair: int, level: float) -> Estimate:
-        """One repair in the mean over layers, less no repair, or shuffled weights, repaired too."""
-        return least_of(list(self.of_mean(repair).values()), self.links, level=level)
+        """One repair in the mean over layers, less no repair; beyond shuffled weights, too."""
+        gains = self.of_mean(repair)
+        return self._controlled(gains["none"], gains["shuffled"], level)
+
+    def _controlled(self, gain: Against, beyond: Against, level: float) -> Estimate:
+        control = beyond.estimate(self.links, level)
+        return gain.estimate(self.links, level).with_controls({CHANCE: control})
 
     def comparisons(
         self, names: Sequence[str], layers: Sequence[int], level: float
     ) -> pd.DataFrame:
-        """What the best repair and layer is set against: the claim rests on the smaller gain."""
+        """What the best repair and layer is set against: the claim rests on the first gain."""
         picked, found = self.best(slice(1, None)), self.of_best
         repair, layer = divmod(picked.row, len(layers) - 1)
         gains = [gain.estimate(self.links, level) for _, gain in found.values()]
@@ -197,8 +201,8 @@ class VectorRepairsResult(Result):
 
     Table `comparisons`, which the answer and the claim `best_gain` speak of: the best repair and
     layer (`best`), picked on other pairs than it is scored on, against the best layer as it is and
-    against shuffled weights at their best; the claim rests on the smaller gain (each row has its
-    interval; for the smaller of two the upper bound is a little higher). Table `repairs`:
+    against shuffled weights at their best; the claim rests on the first gain, and the second is its
+    control. Table `repairs`:
     for each repair Spearman's correlation in the mean over layers (`mean`, and over no repair at
     the same layers), at its best layer (`best`, and over the best layer without a repair;
     `best_layer` is that of all pairs), and what shuffled weights give. Table `layers`: the same
@@ -222,7 +226,7 @@ class VectorRepairsResult(Result):
         return (
             f"Repaired vectors at their best ({_LABELS[str(best['repair'])]}, layer "
             f"{best['layer']}) agree with people by a correlation of {100 * best['best']:.0f} "
-            f"(× 100): {gains}. {smaller_gain(self.evidence()['best_gain'])}."
+            f"(× 100): {gains}. {rests_on(self.evidence()['best_gain'])}."
         )
 
     def measures(self) -> Sequence[Measure]:
@@ -348,7 +352,7 @@ class VectorRepairs(ShuffledCopies, Resampled):
     vector for each layer.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # controls are gates, and what is stated is judged
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "text_b", "label"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = VectorRepairsResult

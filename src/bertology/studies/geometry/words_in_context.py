@@ -61,7 +61,7 @@ class WordsInContextResult(Result):
         value, gain = (of_row(row, (c, f"{c}_low", f"{c}_high")) for c in ("value", "gain"))
         if known := self.evidence().get(f"{row['kind']}_gain"):
             # The better of two ways was picked after looking: its bounds must hold for both.
-            gain = known.at_level(1 - (1 - known.level) / len(KINDS))
+            gain = known.at_level(1 - (1 - known.level) / len(KINDS)).beyond_all()
         opening = "Yes" if gain.low > 0 else NOTHING_SURE
         return (
             f"{opening}: by {KINDS[str(row['kind'])]} the states of the best layer "
@@ -163,7 +163,7 @@ class WordsInContext(ShuffledCopies):
     Pairs whose word was cut off are left out.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # controls are gates, and what is stated is judged
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "targets", "label"}), task=True
     )
@@ -319,6 +319,7 @@ class WordsInContext(ShuffledCopies):
                     "are needed"
                 )
             layer, _, best = told.best()
+            least = gain.beyond_all()
             value = self._means("value", per_item(best, told.counts)[None])
             total = told.counts.sum()
             rows.append(
@@ -331,7 +332,7 @@ class WordsInContext(ShuffledCopies):
                     "static": plain[1].sum() / total,
                     "input": own[:, 0, 0].sum() / total,
                     "shuffled": np.mean([of.sum() for of in told.of_copies()]) / total,
-                    **bounded("gain", gain),
+                    **bounded("gain", least),
                 }
             )
         means_of = model["cosines"].to_numpy()

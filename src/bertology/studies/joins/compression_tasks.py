@@ -182,8 +182,7 @@ def _bounds(name: str, found: Estimate | None, level: float) -> dict[str, float]
     ends = (math.nan,) * 3
     if found is not None:
         at = found.at_level(level)
-        # Of a row that does not surely beat a constant answer, nothing is sure at any level.
-        ends = at.value, min(at.low, 0.0) if found.low == 0 else at.low, at.high
+        ends = at.value, at.low, at.high
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 

@@ -131,7 +131,7 @@ class TrainingSteps(ResampledJoin):
     handful of steps a change that takes two or three of them cannot be told from drift.
     """
 
-    version: ClassVar[int] = 4  # it also says how early, as a share of the training
+    version: ClassVar[int] = 5  # a gain is what is left beyond all controls
     result_type: ClassVar[type[Result]] = TrainingStepsResult
     sources: ClassVar[tuple[str, ...]] = ()
     made_by: ClassVar[str] = "`bertology steps MODEL --study STUDY --measure MEASURE` makes it."
@@ -193,7 +193,10 @@ def _value(result: Result, tracked: Tracked) -> Estimate:
     evidence, measure, at = result.evidence(), tracked.measure, tracked.at
     if measure in evidence and not at:
         found, k = evidence[measure], tracked.scale
-        return replace(found, value=k * found.value, low=k * found.low, high=k * found.high)
+        if tracked.gain:  # is there where it is beyond all that it is set against
+            found = found.beyond_all()
+        ends = {"value": k * found.value, "low": k * found.low, "high": k * found.high}
+        return replace(found, **ends, controls=())
     known = {m.name: m for m in result.measures() if not m.kinds}
     if not measure:
         must = f"name what {result.provenance.study} measured: {', '.join([*evidence, *known])}"

@@ -77,6 +77,10 @@ class TaskOfVariants:
         low, mean = (float(self.rows[column].loc[PLAIN]) for column in ("low", "mean"))
         return not float(self.result.facts["constant"]) >= (mean if math.isnan(low) else low)
 
+    def learnt_by(self, variant: str) -> bool:
+        """Whether the variant learnt something, too; else the study judges nothing of it."""
+        return quantity_of(variant) not in self.result.reasons()
+
     def title(self, variant: str) -> str:
         """The title of a variant: the result's own, or that of a variant with a name."""
         own = self.result.facts.get(f"{TITLED}{variant}")
@@ -140,7 +144,11 @@ class VariantsByTask:
     def _measured(self) -> dict[str, list[OfRuns]]:
         if len(self.learnt) < FEWEST:
             return {}
-        return {name: [task.over_plain(name) for task in self.learnt] for name in self.shared}
+        return {
+            name: [task.over_plain(name) for task in self.learnt]
+            for name in self.shared
+            if all(task.learnt_by(name) for task in self.learnt)
+        }
 
     def mean(self, variant: str, times: int = 1) -> Estimate:
         """The mean difference over tasks, at the level that so many comparisons need."""
@@ -252,6 +260,7 @@ _FEW = (
     f"not judged: plain fine-tuning surely beats a constant answer on fewer than {FEWEST} tasks, "
     "so that there is no mean over them"
 )
+_UNLEARNT = "not judged: on some task this variant does not surely beat a constant answer"
 
 
 class VariantTasksResult(Result):
@@ -395,7 +404,8 @@ class VariantTasks(Join):
     begin with is the same on all tasks, so that standard errors of seeds are added for them.
     Bounds hold for all variants that all tasks have (Bonferroni), and which of them are surely
     better or worse is tested for all of them (Holm). Tasks on which plain fine-tuning does not
-    surely beat a constant answer are told, and left out of the mean.
+    surely beat a constant answer are told, and left out of the mean; a variant that does not
+    on another task has none.
 
     Source: A Primer in BERTology (TACL 2020), section 6.3. Limits: tasks are few and chosen, and
     nothing is said of others. Accuracies and correlations are averaged, as benchmarks do. New heads
@@ -406,6 +416,7 @@ class VariantTasks(Join):
     """
 
     result_type: ClassVar[type[Result]] = VariantTasksResult
+    version: ClassVar[int] = 2  # variants that learnt nothing on some task have no mean
     sources: ClassVar[tuple[str, ...]] = (STUDY,)
     over: ClassVar[str] = "all tasks"
     made_by: ClassVar[str] = "`bertology join variant-tasks ID ID ID` makes it."
@@ -419,7 +430,9 @@ class VariantTasks(Join):
             self.provenance(name, results[0], {t.name: t.result.identity for t in found.tasks}),
             {"rows": found.table(), "means": found.mean_table()},
             evidence={quantity_of(variant): one for variant, one in means.items()},
-            reasons={} if means else {ALL_OTHERS: _FEW},
+            reasons={quantity_of(variant): _UNLEARNT for variant in found.shared}
+            if len(found.learnt) >= FEWEST
+            else {ALL_OTHERS: _FEW},
             facts={
                 "tasks": len(found.tasks),
                 "counted": len(found.learnt),

@@ -12,7 +12,7 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.probe_scores import TaskScores, least_gain, middle_over_ends
+from bertology.studies.designs.probe_scores import TaskScores, middle_over_ends
 from bertology.studies.designs.probes import Probing, ProbingResult
 from bertology.studies.designs.shares import ratio_values
 
@@ -58,7 +58,7 @@ class EdgeProbes(Probing):
     counted. Answers that no training sentence has count as wrong.
     """
 
-    version: ClassVar[int] = 6  # what is said of the middle asks for the order of layers
+    version: ClassVar[int] = 6  # controls are gates; the middle asks for the order of layers
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
     result_type: ClassVar[type[Result]] = EdgeProbesResult
 
@@ -153,7 +153,7 @@ class EdgeProbes(Probing):
                 break
         if "role" not in of and "frame-element" in of:
             one = of["frame-element"]
-            found["role_gain"] = least_gain(one.gains(), one.counts, level=self.level)
+            found["role_gain"] = one.gain(level=self.level)
         for name in _SYNTAX:
             if name in of:
                 one = of[name]

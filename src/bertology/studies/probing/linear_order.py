@@ -24,7 +24,12 @@ from bertology.stats.best_of_many import picked_on_other_half
 from bertology.stats.layer_orders import in_this_order, later_less_earlier
 from bertology.stats.paired import bootstrap_weights
 from bertology.studies.designs.blocks import Resampled
-from bertology.studies.designs.probe_scores import among_copies, least_gain, rows_of_tasks
+from bertology.studies.designs.probe_scores import (
+    among_copies,
+    controlled_gain,
+    least_gain,
+    rows_of_tasks,
+)
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_WINDOWS = "a window of the words around it"  # neighbours need no structure
 
 
 class OrderScores:
@@ -89,21 +95,30 @@ class OrderScores:
         found: Floats = np.take_along_axis(hits, picked, axis=1)[:, 0]
         return int(hits.sum(axis=0).argmax()), found
 
-    def gains(self) -> tuple[list[Floats], list[Floats]]:
-        """Of the best layer over chance, words, linear rule, input and copies; over windows."""
+    def gains(self) -> dict[str, list[Floats]]:
+        """Of the best layer over a guess, which is what claims state; over all else beside it."""
         _, picked = self.best(self.hits[:, 1:])
-        bases = [self.chance(), self.frequent, self.hits[:, 0]]
-        if self.name != PLACE:  # which is the linear order itself
-            bases.append(self.linear)
-        bases += [self.best(copy[:, 1:])[1] for copy in self.shuffled]
-        return [picked - base for base in bases], [picked - base for base in self.windows.T]
+        bases = {
+            "a guess": [self.chance()],
+            "the word's most frequent answer": [self.frequent],
+            # The place of words is the linear order itself.
+            "the linear rule": [] if self.name == PLACE else [self.linear],
+            "the input": [self.hits[:, 0]],
+            "shuffled weights": [self.best(copy[:, 1:])[1] for copy in self.shuffled],
+            _WINDOWS: list(self.windows.T),
+        }
+        return {name: [picked - base for base in of] for name, of in bases.items() if of}
 
-    def rises(self) -> tuple[list[Floats], list[Floats]]:
-        """Of later layers over earlier ones, chance, and the rises of copies; over windows."""
+    def rises(self) -> dict[str, list[Floats]]:
+        """Of later layers over earlier ones, which is what claims state; and its controls."""
         own, *others = (-fall for fall in self.falls())
         late = self.late()
-        beyond = [late - base for base in self.windows.T]
-        return [own, late - self.chance(), *(own - other for other in others)], beyond
+        return {
+            "earlier layers": [own],
+            "a guess": [late - self.chance()],
+            "the rise in shuffled weights": [own - other for other in others],
+            _WINDOWS: [late - base for base in self.windows.T],
+        }
 
     def falls(self) -> list[Floats]:
         """The first third of the layers less the later ones: the model's, then the copies'."""
@@ -117,13 +132,17 @@ class OrderScores:
         return found
 
     def fall(self, level: float) -> Estimate:
-        """The fall, and what it is beyond that of shuffled weights, whichever is less.
+        """The fall over sentences, with that beyond shuffled weights as its control.
 
-        Some copies fall more than others on any text, so that the interval is over copies, too.
+        Some copies fall more than others on any text, so that the control is over copies, too.
         """
         own, *others = self.falls()
-        found = least_gain([own, own - np.mean(others, axis=0)], self.counts, level=level)
-        return among_copies(found, [float(of.sum()) / self.counts.sum() for of in others])
+        fall, beyond = (
+            least_gain([of], self.counts, level=level)
+            for of in (own, own - np.mean(others, axis=0))
+        )
+        beyond = among_copies(beyond, [float(of.sum()) / self.counts.sum() for of in others])
+        return fall.with_controls({"the fall in shuffled weights": beyond})
 
     def by_order(self, found: Estimate, sign: float) -> Estimate:
         """A rise (or a fall, with a sign of -1), sure only in this order of the layers."""
@@ -188,13 +207,13 @@ class LinearOrderResult(Result):
         said = []
         found = self.evidence()
         fall, depth = found.get("order_fall"), found.get("order_falls_at")
-        if fall is not None and fall.low > 0:
+        if fall is not None and fall.surely_there:
             where = (
                 "" if depth is None else f" (half of it by {100 * depth.value:.0f} % of the depth)"
             )
             said.append(
                 f"The place of words fades after the first third of the layers{where}, by "
-                f"{points(fall, '.0f')} more than in shuffled weights"
+                f"{points(fall, '.0f')}, which is surely more than in shuffled weights"
             )
         tasks = self.tables["tasks"]
         sure = tasks[(tasks["task"] != PLACE) & (tasks["gain_low"] > 0)]
@@ -296,8 +315,9 @@ class LinearOrder(ShuffledCopies, Resampled):
     trained and scored on the same two sets. Baselines are chance, the word's most frequent answer,
     the linear rule, the input of the first layer, windows of one to four words on either side (what
     enters the first layer, without places, side by side: neighbours may tell without any
-    structure), and four copies of the model with its weights in random order. The best layer counts
-    only if it beats all of them; where it beats all but the windows, nothing is concluded.
+    structure), and four copies of the model with its weights in random order. What claims state is
+    told beyond a guess, or more by later layers than by earlier ones; all else is a control, and
+    where the best layer does not surely beat one, nothing is concluded.
 
     Source: Lin, Tan and Frank (2019), "Open Sesame: Getting Inside BERT's Linguistic Knowledge".
     Limits: what a probe reads off need not be used by the model; and a probe may fail on new
@@ -309,7 +329,7 @@ class LinearOrder(ShuffledCopies, Resampled):
     needs: ClassVar[Needs] = Needs(fields=_TREE)
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = LinearOrderResult
-    version: ClassVar[int] = 4  # rises and falls ask for the order of layers
+    version: ClassVar[int] = 4  # controls are gates; rises and falls ask for the order of layers
     fewest: ClassVar[int] = 20
     copies: ClassVar[int] = 4  # of shuffled weights: chance makes some fall more than others
 
@@ -441,7 +461,7 @@ class LinearOrder(ShuffledCopies, Resampled):
             per_item(picked, one.counts)[None], within=(0, 1), reach=1.0, families=families
         )
         gain = least_gain(
-            [gain for of in one.gains() for gain in of],
+            [gain for of in one.gains().values() for gain in of],
             one.counts,
             level=self.level,
             families=families,
@@ -499,7 +519,7 @@ class LinearOrder(ShuffledCopies, Resampled):
         if (place := of.get(PLACE)) is not None:
             fall = place.fall(self.level)
             found["order_fall"] = place.by_order(fall, -1.0)
-            if fall.low > 0:
+            if fall.surely_there:
                 found["order_falls_at"] = place.depth(self.level, self.resamples, self.seed)
             else:
                 reasons["order_falls_at"] = (
@@ -508,17 +528,8 @@ class LinearOrder(ShuffledCopies, Resampled):
         for name, one in of.items():
             if name == PLACE:
                 continue
-            for quantity, (plain, windows) in {"gain": one.gains(), "rise": one.rises()}.items():
+            for quantity, gains in {"gain": one.gains(), "rise": one.rises()}.items():
                 key = f"{name.replace('-', '_')}_{quantity}"
-                told = least_gain(plain, one.counts, level=self.level)
-                if told.low > 0:  # what neighbours tell as well need not be structure
-                    told = least_gain([*plain, *windows], one.counts, level=self.level)
-                    if told.low <= 0:
-                        reasons[key] = (
-                            "not judged: layers tell it, but a window of words around it may tell "
-                            f"as much ({one.shares(one.windows).max():.0%} right), so that it "
-                            "need not be structure"
-                        )
-                        continue
+                told = controlled_gain(gains, one.counts, level=self.level)
                 found[key] = one.by_order(told, 1.0) if quantity == "rise" else told
         return found, reasons

@@ -252,7 +252,7 @@ class SentenceProbes(Probing):
     has made-up sentences; SentEval's own files are read as the corpus senteval.
     """
 
-    version: ClassVar[int] = 2  # ties with a baseline leave a gain open
+    version: ClassVar[int] = 3  # controls are gates, and what is stated is judged
     offers: ClassVar[Mapping[str, ProbedTask]] = SENTENCE_TASKS
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "sentence_labels"}))
     result_type: ClassVar[type[Result]] = SentenceProbesResult
@@ -326,10 +326,9 @@ class SentenceProbes(Probing):
     def _evidence(
         self, of: Mapping[str, TaskScores], steps: Mapping[tuple[str, str], Estimate]
     ) -> dict[str, Estimate | None]:
-        """Gains, steps, and the smaller of the two steps."""
+        """Gains, steps, and the smaller of the two steps, since the statement orders all groups."""
         found: dict[str, Estimate | None] = {
-            f"{name.replace('-', '_')}_gain": least_gain(one.gains(), one.counts, level=self.level)
-            for name, one in of.items()
+            f"{name.replace('-', '_')}_gain": one.gain(level=self.level) for name, one in of.items()
         }
         found |= {f"{b}_after_{a}": step for (a, b), step in steps.items()}
         if len(steps) == len(GROUPS) - 1:
@@ -341,9 +340,8 @@ class SentenceProbes(Probing):
         if _GROUP_OF[one.name] != SURFACE:
             beyond = one.beyond_copies(self.level)
             return one.told(level=self.level, families=families) and beyond.low > 0
-        over_frequent, *_ = one.gains()
-        found = least_gain([over_frequent], one.counts, level=self.level, families=families)
-        return found.low > 0
+        over_words = next(iter(one.gains().values()))
+        return least_gain(over_words, one.counts, level=self.level, families=families).low > 0
 
     def _layers(self, seen: Sequence[TaskScores], layers: Sequence[int]) -> pd.DataFrame:
         """The table of tasks × layers; its bounds hold for all rows together."""

@@ -62,7 +62,7 @@ class TensorProductsResult(Result):
         best = self.shown("schemes").iloc[0]
         left = percent(of_row(best, ("error", "error_low", "error_high")))
         trees = self.evidence()["tree_lead"]
-        if trees.low > 0:
+        if trees.surely_there:
             end = f"trees surely leave less than any other roles, by {points(trees)}"
         elif trees.high < 0:
             more = points(turned(trees))
@@ -174,6 +174,7 @@ class TensorProducts(Resampled):
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "heads"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = TensorProductsResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     fewest: ClassVar[int] = 50
 
     vector: str = parameter(
@@ -302,7 +303,11 @@ class TensorProducts(Resampled):
         return self.result(
             provenance,
             tables,
-            evidence={"tree_lead": self._least([*gains, dealt[TREE] - mean[TREE]])},
+            evidence={
+                "tree_lead": self._least(gains).with_controls(
+                    {"the same roles dealt at random": self._least([dealt[TREE] - mean[TREE]])}
+                )
+            },
             facts={
                 "examples": len(totals),
                 "missing": int(bag.attrs["missing"]),

@@ -15,6 +15,7 @@ from bertology.results.number_text import number_text
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
+from bertology.studies.designs.scored_runs import learnt_nothing
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, Reference, Runs, TrialsResult, split_part
 
@@ -33,7 +34,8 @@ TITLES = {
     "frozen-features": "trained head on frozen features (ours)",
 }
 COMPARED_STARTS = tuple(TITLES)
-# Pairs of starts by quantity; chosen before looking, so each has an interval of its own.
+# Pairs of starts by quantity; chosen before looking, so each has an interval of its own. What is
+# said of the first is judged only where it learnt something; a random start need not.
 _CONTRASTS = {
     "fine_tuned_over_frozen": ("pretrained", "frozen"),
     "pretrained_over_random": ("pretrained", "random"),
@@ -46,7 +48,7 @@ _REFERENCES = (
     Reference("random", "over_random", "over_random_p"),
     Reference("frozen", "over_frozen", "over_frozen_p"),
 )
-_FROZEN = "frozen"
+_FROZEN, _RANDOM = "frozen", "random"
 # Random classifiers have seeds of their own: they share no weights with any run that is trained.
 _FIRST_CLASSIFIER = 1000
 
@@ -161,7 +163,7 @@ class FineTuningStarts(TaskTrials):
     the same learning rate; a random start may want more of both.
     """
 
-    version: ClassVar[int] = 7  # many random classifiers without fine-tuning
+    version: ClassVar[int] = 8  # starts that learnt nothing are not judged
     result_type: ClassVar[type[Result]] = FineTuningStartsResult
     column: ClassVar[str] = "start"
 
@@ -251,10 +253,21 @@ class FineTuningStarts(TaskTrials):
         metrics = [str(name) for name in runs.table if name not in others]
         sizes, judged = _without_signs(runs, metrics), judged_metric(metrics)
         tables = sizes.tables(metrics, _REFERENCES, called="metric") | {"runs": runs.table}
+        constant = float(runs.facts[f"constant_{judged}"])
+        reasons = {
+            quantity: learnt_nothing([TITLES[start]])
+            for quantity, (start, _) in _CONTRASTS.items()
+            if start != _RANDOM and not sizes.learnt(judged, start, constant)
+        }
         return self.result(
             provenance,
             tables,
-            evidence=sizes.contrasts(judged, _CONTRASTS),
+            evidence={
+                quantity: found
+                for quantity, found in sizes.contrasts(judged, _CONTRASTS).items()
+                if quantity not in reasons
+            },
+            reasons=reasons,
             facts={
                 **runs.facts,
                 "judged": judged,

@@ -418,7 +418,7 @@ class SyntaxHeads(FollowedLinks):
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
-    version: ClassVar[int] = 2  # what heads do not do asks for heads that do something
+    version: ClassVar[int] = 2  # controls are gates; saying "no head" asks for one that does
     # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what
     # a model computes would be padding.
     block: ClassVar[int] = 1024

@@ -35,6 +35,7 @@ from bertology.studies.attention.syntax_heads.link_counts import (
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.shares import best_of_other_half, per_item
 from bertology.studies.designs.tables import head_table, with_bounds
+from bertology.studies.designs.trees import ELSEWHERE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -284,15 +285,16 @@ class FollowedLinks(Tagged):
     def gains(
         self, rows: pd.DataFrame, *, by_direction: bool = False
     ) -> Iterator[tuple[str, Estimate]]:
-        """Of each row its gain over the offset, or over other words, whichever is less."""
+        """Of each row its gain over the offset; its control is finding it from other words."""
         for _, row in rows[rows["n"] > 1].iterrows():
-            value, low, high = (
-                float(min(row[f"gain{end}"], row[f"selectivity{end}"]))
-                for end in ("", "_low", "_alone_high")
-            )
+            gain, elsewhere = (
+                Estimate(*(row[f"{of}{end}"] for end in ("", "_low", "_alone_high")),
+                         int(row["n"]), self.level, "sentences")
+                for of in ("gain", "selectivity")
+            )  # fmt: skip
             direction = f"_{quantity_of(str(row['direction']))}" if by_direction else ""
             name = f"{quantity_of(str(row['relation']))}{direction}_gain"
-            yield name, Estimate(value, low, high, int(row["n"]), self.level, "sentences")
+            yield name, gain.with_controls({ELSEWHERE: elsewhere})
 
     def following(self, heads: pd.DataFrame) -> Estimate | None:
         """The share of heads that gain five points or more on some relation.
@@ -383,9 +385,10 @@ def _offset_table(of: Counts, direction: int, question: Question) -> pd.DataFram
 def followed_evidence(links: pd.DataFrame, level: float) -> dict[str, Estimate | None]:
     """Of each relation, the best head's gain over the offset and over itself from elsewhere.
 
-    From sources to targets. Whichever is less. As a candidate's only where some head does follow
-    the links. From above the largest gain is bounded by the heads' own bounds: that of the truly
-    best must hold, no other.
+    From sources to targets. Whichever is less: what is said is said of heads that follow links, and
+    one that finds the same words from elsewhere follows none. As a candidate's only where some head
+    does follow the links. From above the largest gain is bounded by the heads' own bounds: that of
+    the truly best must hold, no other.
     """
     found: dict[str, Estimate | None] = {}
     known = links["excess_low"].notna() & links["direction"].isin(("forward", "to-dependent"))

@@ -147,7 +147,7 @@ class Facts(FactStudy):
     claims are judged on are means over relations with intervals over them, else over facts.
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5  # controls are gates, and what is stated is judged
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "answer", "group"}), head="mlm")
     result_type: ClassVar[type[Result]] = FactsResult
 

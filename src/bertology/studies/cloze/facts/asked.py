@@ -109,21 +109,16 @@ class Facts(Resampled):
     def gain_over_guessing(
         self, over_frequency: Floats, beyond_chance: Floats, relations: NDArray[np.str_]
     ) -> Estimate:
-        """The smaller gain: over frequent objects, and over the model's answers to other subjects.
+        """The gain over frequent objects; its control is the model's answers to other subjects.
 
         The most frequent object of other facts is never right where all objects differ, and a model
-        that gives one of them to every subject is right once; so the second gain is needed. Both
-        must be above 0 for the smaller one to be (Berger 1982): its lower bound costs nothing.
+        that gives one of them to every subject is right once; so the control is needed.
         """
-        one, both = (
-            [
-                self.share_of_relations(values, relations, families=families, least=-1.0)
-                for values in (over_frequency, beyond_chance)
-            ]
-            for families in (1, 2)
+        gain, beyond = (
+            self.share_of_relations(values, relations, least=-1.0)
+            for values in (over_frequency, beyond_chance)
         )
-        less = min(one, key=lambda e: e.value)
-        return replace(less, low=min(e.low for e in one), high=min(e.high for e in both))
+        return gain.with_controls({"the model's own answers to other subjects": beyond})
 
     def subject_gain(self, beyond_chance: Floats, in_name: Floats) -> Estimate | None:
         """How much more often the model is right than its answers would be for other subjects.

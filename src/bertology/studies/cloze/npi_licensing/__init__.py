@@ -127,7 +127,7 @@ class Leanings:
 def better_told(
     one: str, other: str, of: Leanings, copies: Sequence[Leanings], *, by: str, level: float
 ) -> Estimate | None:
-    """How much better a task is told than another, beyond copies with shuffled weights.
+    """How much better a task is told than another; copies with shuffled weights are its control.
 
     `by` says what is new where `one` is asked, and so what the interval is over: a probe that takes
     a new word for the wrong thing errs in all sentences that have it.
@@ -140,8 +140,9 @@ def better_told(
     beyond = more - chance.mean(axis=0)
     if not np.isfinite(beyond).all():
         return None
-    found = mean_interval(beyond, level).counting(_UNITS[by])
-    return among_copies(found, chance.mean(axis=1).tolist())
+    found, over_chance = (mean_interval(of, level).counting(_UNITS[by]) for of in (more, beyond))
+    control = among_copies(over_chance, chance.mean(axis=1).tolist())
+    return found.with_controls({"shuffled weights": control})
 
 
 _UNITS: Mapping[str, str] = {"environment": "environments", "npi": "items"}
@@ -343,6 +344,7 @@ class NpiLicensing(Resampled):
     )
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = NpiLicensingResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     fewest: ClassVar[int] = 40
     fills_gpu: ClassVar[bool] = True
     copies: ClassVar[int] = 4  # of shuffled weights

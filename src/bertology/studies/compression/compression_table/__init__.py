@@ -44,7 +44,7 @@ from bertology.studies.compression.compression_table.scores import (
     speed_table,
     speed_ups,
 )
-from bertology.studies.designs.scored_runs import ScoredRuns, answered
+from bertology.studies.designs.scored_runs import ScoredRuns, answered, learnt_nothing
 from bertology.studies.designs.tables import bounded
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, reaching, split_part
@@ -356,10 +356,6 @@ def _losses(scores: CompressionScores, name: str) -> dict[str, object]:
 
 TIMINGS = "timings"
 STARTS, PLACES, _NONE = ("cut", "random"), ("cpu", "gpu"), "none"
-_UNLEARNT = (
-    "not judged: the teacher does not surely beat a constant answer, so that there is nothing to "
-    "keep"
-)
 _UNTIMED = "not judged: no times were measured on a CPU"
 _DIVERGED = "not judged: the training of this row's first model diverged"
 _NO_SMALL = (
@@ -412,7 +408,7 @@ class CompressionTable(TaskTrials):
     PyTorch.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # rows that learnt nothing are not judged
     result_type: ClassVar[type[Result]] = CompressionTableResult
     trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "row"
@@ -597,10 +593,12 @@ class CompressionTable(TaskTrials):
         evidence[BEST_SMALL] = None if small is None else scores.kept_by(small)
         evidence[BEST_STUDENT] = None if student is None else scores.best_over_alone(student)
         commands = {name: row_command(row, told[name][0], self) for name, row in rows.items()}
-        if scores.learnt:
-            reasons = _reasons(scores, evidence)
+        if scores.learnt():
+            unlearnt = _unlearnt(scores, {BEST_SMALL: small, BEST_STUDENT: student})
+            evidence |= dict.fromkeys(unlearnt)
+            reasons = _reasons(scores, evidence) | unlearnt
         else:
-            reasons, evidence = dict.fromkeys(evidence, _UNLEARNT), {}
+            reasons, evidence = dict.fromkeys(evidence, learnt_nothing([TEACHER])), {}
         return self.result(
             provenance,
             tables_of(scores, speeds, metrics, commands),
@@ -663,6 +661,24 @@ def _reasons(scores: CompressionScores, evidence: Mapping[str, Estimate | None])
         for what in ("faster", *SIZES):
             why[f"{row.quantity}_{what}"] = _DIVERGED if lost else _UNTIMED
     return {name: told for name, told in why.items() if evidence.get(name, scores) is None}
+
+
+def _unlearnt(scores: CompressionScores, best: Mapping[str, Picked | None]) -> dict[str, str]:
+    """Why quantities are not judged: rows that were trained, and learnt nothing.
+
+    What a student is compared with need not have learnt: that nothing is learnt without a teacher
+    is what is said of teachers.
+    """
+    of = {f"{row.quantity}_{what}": [name] for name, row in scores.rows.items()
+          for what in ("kept", "over_alone")}  # fmt: skip
+    of["pkd_half_over_soft_half"] = ["pkd-half"]
+    of |= {quantity: picked.names for quantity, picked in best.items() if picked}
+    known = scores.runs.predictions
+    poor = {
+        quantity: [name for name in names if name in known and scores.learnt_nothing(name)]
+        for quantity, names in of.items()
+    }
+    return {quantity: learnt_nothing(names) for quantity, names in poor.items() if names}
 
 
 def _evidence(

@@ -28,7 +28,6 @@ FEWEST = 4  # examples, of which one half picks the best that the other scores
 _NEAR = 1.15  # sizes that differ by less are taken for the same
 _PICKED, _AGAINST = "the best, picked on the other half", "compared with it"
 _SAME_NUMBERS = ("half",)  # methods that store what is there in fewer bits, and lose nothing by it
-_NOT_BEATEN = "the model does not surely beat a constant answer"
 
 
 @dataclass(frozen=True)
@@ -91,12 +90,16 @@ class CompressionScores:
         """How many times as much of it the teacher has."""
         return self.mean(TEACHER, fact) / self.mean(name, fact)
 
-    @property
-    def learnt(self) -> bool:
-        """Whether the teacher surely beats a constant answer; one run does so over its examples."""
-        runs = self.runs.statistics(TEACHER, self.judged)
-        found = crossed_score(find_metric(self.judged), runs, level=self.runs.level)
-        return self.constant < found.low
+    def learnt(self, name: str = TEACHER) -> bool:
+        """Whether a row surely beats a constant answer."""
+        return self.runs.learnt(name, self.judged, self.constant)
+
+    def learnt_nothing(self, name: str) -> bool:
+        """Whether a row was trained, and is not surely better for it than a constant answer.
+
+        What was not trained, but rounded or cut, lost what it does not have any more.
+        """
+        return self.mean(name, "epochs") != 0 and not self.learnt(name)
 
     def kept(self, name: str, *, above: bool = False) -> Estimate | None:
         """The share of the teacher's score; or of what it has above a constant answer."""
@@ -112,18 +115,18 @@ class CompressionScores:
         return {}
 
     def kept_surely(self, name: str) -> Estimate | None:
-        """The same for claims: who does not surely beat a constant answer keeps nothing for sure.
+        """The same for claims; its control is a constant answer.
 
         Where the teacher is a little better than such an answer, the answer has nine tenths of its
         score, and would bear out that nine tenths are kept.
         """
-        return self._nothing_free(name, self.kept(name), self.runs)
+        return self._beyond_constant(name, self.kept(name), self.runs)
 
-    def _nothing_free(self, name: str, found: Estimate | None, runs: ScoredRuns) -> Estimate | None:
-        if found is None or runs.score(name, self.judged).low > self.constant:
-            return found
-        low = min(found.low, 0.0)  # NaN stays
-        return replace(found, low=low, lasting=1.0, remedy=_NOT_BEATEN)
+    def _beyond_constant(
+        self, name: str, found: Estimate | None, runs: ScoredRuns
+    ) -> Estimate | None:
+        beyond = runs.over_constant(name, self.judged, self.constant)
+        return found and found.with_controls({"a constant answer": beyond})
 
     def over(self, one: str, other: str) -> Estimate | None:
         """How much higher one row scores, over seeds and examples."""
@@ -234,7 +237,7 @@ class CompressionScores:
         share only where every row does: the upper bound is the highest of theirs.
         """
         runs = self._with({_PICKED: self._joined(picked.rows)})
-        found = self._nothing_free(_PICKED, runs.kept(_PICKED, TEACHER, self.judged), runs)
+        found = self._beyond_constant(_PICKED, runs.kept(_PICKED, TEACHER, self.judged), runs)
         return _reaching(found, [self.kept(name) for name in picked.among])
 
     def best_over_alone(self, picked: Picked) -> Estimate | None:

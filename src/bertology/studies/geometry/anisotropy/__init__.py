@@ -32,6 +32,7 @@ from bertology.studies.geometry.anisotropy.direction_geometry import (
     geometry,
 )
 from bertology.studies.geometry.shared.text_blocks import (
+    CHANCE,
     INPUT,
     SITES,
     TextBlocks,
@@ -225,7 +226,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CONE = 0.1
 """The mean cosine from which states are said to lie in a cone; the claims have the same border."""
-_NO_CONE = f"not judged: the mean cosine is not surely above {CONE:g}, so there is no cone"
+_NO_CONE = (
+    f"not judged: the mean cosine is not surely above {CONE:g} and above that of shuffled weights, "
+    "so there is no cone that training made"
+)
 _LETTERS = 6  # of a word, with the space after it: a guess of how many words there are
 FREQUENT = 256  # words; pairs of a word with itself are left out, and rarer words hardly meet
 _TOP = 5  # dimensions that the table names
@@ -249,9 +253,9 @@ class Anisotropy(TextBlocks):
     other. Growth is that of the line that fits all layers best, from the output of the first to
     that of the last; what enters the first one is in the tables (-1) only.
     The same cosines are measured on copies with shuffled weights: a model that learnt nothing may
-    have a cone, and where the model is not surely other than one more of these, claims on it are
-    not judged. Intervals are over texts (one of ten blocks left out at a time, with dimensions
-    found anew; repairs are taken as given). A text that is there twice is read once.
+    have a cone, and only one that is surely narrower than that of one more copy bears out a claim.
+    Intervals are over texts (one of ten blocks left out at a time, with dimensions found anew;
+    repairs are taken as given). A text that is there twice is read once.
 
     Source: Ethayarajh (2019); Mu and Viswanath (2018); Rudman et al. (2022) on IsoScore; Timkey and
     van Schijndel (2021) on dominating dimensions. Limits: frequent words have more weight, as in
@@ -260,7 +264,7 @@ class Anisotropy(TextBlocks):
     partition function have no interval.
     """
 
-    version: ClassVar[int] = 4  # a growth must be due to the order of layers
+    version: ClassVar[int] = 4  # controls are gates; growth asks for the order of layers
     result_type: ClassVar[type[Result]] = AnisotropyResult
 
     sampled: int = parameter(
@@ -343,18 +347,21 @@ class Anisotropy(TextBlocks):
         copies = [one["cosine"].to_numpy()[0] for one in self.of_copies(measured)]
         mean = self.over_texts(cosines[:, 1:].mean(axis=1), n)
         growth = self.over_texts(change(cosines[:, 1:]), n)
-        beyond, no_cone = self.beyond_copies(mean, [float(one[1:].mean()) for one in copies])
-        grown, no_growth = self.beyond_copies(growth, [float(change(one[1:])) for one in copies])
+        beyond = self.beyond_copies(mean, [float(one[1:].mean()) for one in copies])
+        grown = self.beyond_copies(growth, [float(change(one[1:])) for one in copies])
         without = {
             count: self.over_texts(model["without"].to_numpy()[at][:, 1:].mean(axis=1), n)
             for at, count in enumerate(REMOVED)
         }
         centred = model["repaired"].to_numpy()[REPAIRS.index("centred")]
-        cone = None if no_cone else mean
+        cone = mean.with_controls({CHANCE: beyond})
+        there = cone.low > CONE and not cone.missed
         evidence: dict[str, Estimate | None] = {
             "narrow_cone": cone,
-            "cone_growth": None if no_growth else in_this_order(growth, cosines[0, 1:], change),
-            "cone_without_dominating": without[3] if cone and cone.low > CONE else None,
+            "cone_growth": in_this_order(growth, cosines[0, 1:], change).with_controls(
+                {CHANCE: grown}
+            ),
+            "cone_without_dominating": without[3] if there else None,
             "mean_cosine": mean,
             "cosine_beyond_shuffled": beyond,
             "cosine_growth": growth,
@@ -372,11 +379,7 @@ class Anisotropy(TextBlocks):
                 "repairs": self._repairs(model),
             },
             evidence=evidence,
-            reasons={
-                "narrow_cone": no_cone,
-                "cone_growth": no_growth,
-                "cone_without_dominating": no_cone or _NO_CONE,
-            },
+            reasons={"cone_without_dominating": _NO_CONE},
             facts={
                 "examples": n,
                 "width": contributions.shape[1],

@@ -307,11 +307,16 @@ def least_of(differences: Sequence[Against], links: PairLinks, *, level: float) 
     )
 
 
-def smaller_gain(found: Estimate) -> str:
-    """The end of an answer that tells several gains, where a claim rests on one."""
+def rests_on(found: Estimate) -> str:
+    """The end of an answer that tells several gains, where a claim rests on the first of them."""
     side = "not surely other than zero"
     if found.low > 0:
         side = "surely above zero"
     if found.high < 0:
         side = "surely below zero"
-    return f"The smaller gain, which the claim rests on, is {side}"
+    beyond = "not surely" if found.missed else "surely"
+    controls = " and ".join(name for name, _ in found.controls)
+    return (
+        f"The first gain, which the claim rests on, is {side}, and there is {beyond} one over "
+        f"{controls}"
+    )

@@ -3,11 +3,13 @@
 Intervals are over texts, by leaving out one block at a time. A model that learnt nothing has a
 geometry too, and it changes with layers: attention of any weights mixes words with their context.
 So the same is measured on copies of the model with the weights of each matrix in random order, and
-a claim is judged only where the model surely differs from them: where it lies outside of the
-interval that predicts one more copy (Student's, at 99 %: a model of random weights that gets
-through is judged on a cone that it truly has, so that this gate alone keeps false verdicts rare).
-That is valid with any number of copies, since a model of random weights is one more; few of them
-make the interval wide, and then nothing is judged.
+a claim that there is much of something holds only where the model surely has more of it than they
+have: where it lies above the interval that predicts one more copy (Student's, at 99 %: a model of
+random weights truly has a cone, so that this gate alone keeps false verdicts rare). That is valid
+with any number of copies, since a model of random weights is one more; few of them make the
+interval wide. The null is shuffled weights and not a fresh start: it is by the size of weights that
+attention mixes words and that biases move them, and shuffled weights have the sizes that training
+gave, while those of a fresh start are small and hardly change what enters.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_estimate
-from bertology.studies.designs.probe_scores import among_copies
 from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.study import Context, Needs
 
@@ -45,7 +46,7 @@ Chosen = TypeVar("Chosen")
 BLOCKS = 10  # of texts
 INPUT = -1  # as a layer: what enters the first one
 SITES = ("embeddings", "layer.*.residual")
-AS_SHUFFLED = "not judged: it is not surely other than with shuffled weights"
+CHANCE = "shuffled weights"  # as the name of a control
 _COPIES = "copies with shuffled weights"
 _MOST_COPIES = 50
 _GATE = 0.99  # level at which a model must lie outside of its copies
@@ -123,7 +124,7 @@ class TextBlocks(ShuffledCopies):
 
     copies: int = parameter(
         10,
-        "Copies of the model with shuffled weights, from which it must differ to be judged; few of "
+        "Copies of the model with shuffled weights, than which it must surely have more; few of "
         "them leave more unjudged.",
         minimum=3,
         maximum=_MOST_COPIES,
@@ -181,18 +182,22 @@ class TextBlocks(ShuffledCopies):
         found: Chosen = known[1]
         return found
 
-    def beyond_copies(self, own: Estimate, copies: Sequence[float]) -> tuple[Estimate, str]:
-        """What the model has more than copies do, with an interval over copies, too.
-
-        And why it is not judged: empty where the model is surely other than one more copy.
-        """
-        middle, own_arm = float(np.mean(copies)), max(own.high - own.value, own.value - own.low)
-        moved = replace(own, value=own.value - middle, low=own.low - middle, high=own.high - middle)
-        found = among_copies(moved, copies).counting(_COPIES)
-        found = replace(found, n=len(copies), freedom=None)
-        own_arm *= float(ndtri((1 + _GATE) / 2) / ndtri((1 + own.level) / 2))
-        apart = abs(found.value) > _reach(np.array([len(copies)]), copies, own_arm)[0]
-        return found, "" if apart else _as_shuffled(found.value, copies, own_arm)
+    def beyond_copies(self, own: Estimate, copies: Sequence[float]) -> Estimate:
+        """What the model has more than one more copy may have; the control of what it has."""
+        value = own.value - float(np.mean(copies))
+        arm = max(own.high - own.value, own.value - own.low)
+        arm *= float(ndtri((1 + _GATE) / 2) / ndtri((1 + own.level) / 2))
+        count = np.arange(len(copies), _MOST_COPIES + 1)
+        reach = _reach(count, copies, arm)
+        return Estimate(
+            value,
+            value - reach[0],
+            value + reach[0],
+            len(copies),
+            _GATE,
+            _COPIES,
+            foreseen=tuple(zip(count[1:], value - reach[1:], value + reach[1:], strict=True)),
+        )
 
     def over_texts(
         self, values: Floats, n: int, *, others: float = 0.0, sign: float = 1.0
@@ -207,13 +212,3 @@ def _reach(count: Ints, copies: Sequence[float], own: float) -> Floats:
     spread = float(np.std(copies, ddof=1)) * np.sqrt(1 + 1 / count)
     found: Floats = np.hypot(own, spread * stdtrit(count - 1, (1 + _GATE) / 2))
     return found
-
-
-def _as_shuffled(value: float, copies: Sequence[float], own: float) -> str:
-    """Why a model that may be one more copy is not judged, and how many copies would tell."""
-    more = np.arange(len(copies) + 1, _MOST_COPIES + 1)
-    enough = more[_reach(more, copies, own) < abs(value)]
-    told = f"{AS_SHUFFLED}, of which there are {len(copies)} copies"
-    if not len(enough):
-        return f"{told}; more of them would not tell"
-    return f"{told}; about {enough[0]} would tell (--copies), if it is as far from them as it seems"

@@ -31,7 +31,7 @@ from bertology.studies.geometry.shared.pair_scores import (
     check_judged,
     components,
     other_corpus,
-    smaller_gain,
+    rests_on,
 )
 from bertology.studies.geometry.static_embeddings.tables import Distilled
 from bertology.studies.study import Context, Needs
@@ -160,9 +160,8 @@ class StaticEmbeddingsResult(Result):
     Table `comparisons`, which the answer and the claim `distilled_gain` speak of: the best layer
     and method (`best`), picked on other questions than it is scored on, against the model's table
     of input embeddings, files that were given, and shuffled weights at their best; the claim rests
-    on the smaller gain of the first and the last (each row has its interval; for the smaller of two
-    the upper bound is a little higher). Table `vectors`: for each score the best layer of
-    each method (`best_layer` is that of all questions), the input embeddings and the files, all
+    on the first gain, and the last is its control. Table `vectors`: for each score the best layer
+    of each method (`best_layer` is that of all questions), the input embeddings and the files, all
     scored on the same questions, and what they are over the input embeddings. Table `layers`: the
     score of each method and layer (-1 is what enters the first one), and that of shuffled weights.
     Table `coverage`: the shares of words and of questions that each of them has; only questions
@@ -191,7 +190,7 @@ class StaticEmbeddingsResult(Result):
         return (
             f"Static vectors at their best ({_METHODS[str(best['method'])]}, layer "
             f"{best['layer']}) {what} {100 * best['best']:.0f} {unit}: {gains}{told}. "
-            f"{smaller_gain(self.evidence()['distilled_gain'])}."
+            f"{rests_on(self.evidence()['distilled_gain'])}."
         )
 
     @property
@@ -316,7 +315,7 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
     `bertology distil-static` writes such vectors of all words to a file.
     """
 
-    version: ClassVar[int] = 4  # what lower layers have more asks for their order
+    version: ClassVar[int] = 4  # controls are gates; lower layers ask for the order
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = StaticEmbeddingsResult
@@ -519,7 +518,7 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
             "over_given": found.over_given(),
             "component_gain": found.component_gain(),
         }
-        if gain.low > 0:  # where layers tell anything of words that the input does not
+        if gain.surely_there:  # where layers tell anything of words that the input does not
             evidence["lower_over_upper"] = found.lower_over_upper()
         reasons = {"over_given": _NO_FILE, "lower_over_upper": _NOTHING_TOLD}
         return evidence, {name: why for name, why in reasons.items() if evidence.get(name) is None}

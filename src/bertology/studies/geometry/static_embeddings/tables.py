@@ -92,9 +92,12 @@ class Distilled:
         return found | {CHANCE: (together(chance).mean(), Against.copies(best, chance))}
 
     def distilled_gain(self) -> Estimate:
-        """The best layer and method, less the table of input embeddings, or shuffled weights."""
-        gains = [self.of_best[name][1] for name in (self.bases[0], CHANCE)]
-        return least_of(gains, self.links, level=self.options["level"])
+        """The best layer and method, less the input embeddings; beyond shuffled weights."""
+        gain, beyond = (
+            self.of_best[name][1].estimate(self.links, self.options["level"])
+            for name in (self.bases[0], CHANCE)
+        )
+        return gain.with_controls({CHANCE: beyond})
 
     def over_given(self) -> Estimate | None:
         """The best layer and method, less the best of the files; None without any."""
@@ -123,7 +126,7 @@ class Distilled:
     # Tables ---------------------------------------------------------------------------------------
 
     def comparisons(self) -> pd.DataFrame:
-        """What the best layer and method is set against: a claim rests on the smaller gain."""
+        """What the best layer and method is set against: a claim rests on the first gain."""
         picked = self.best()
         method, layer = divmod(picked.row, len(self.layers) - 1)
         level, count = self.options["level"], len(self.of_best)

@@ -115,7 +115,7 @@ class WordSensesResult(Result):
         clusters = self.evidence().get("cluster_gain")
         if clusters is None:
             return f"{told}."
-        sure = "also lie" if clusters.low > 0 else "do not surely lie"
+        sure = "also lie" if clusters.surely_there else "do not surely lie"
         return f"{told}; senses {sure} in clusters of their own beyond them."
 
     def measures(self) -> Sequence[Measure]:
@@ -294,7 +294,7 @@ class WordSenses(ShuffledCopies, Resampled):
     other. Words that were cut off are left out.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # controls are gates, and what is stated is judged
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "senses"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = WordSensesResult

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.stats import Estimate
+from bertology.stats import Estimate, least_of
 from bertology.stats.skewed_means import least_skewed_mean, skewed_means
 from bertology.studies.designs.probe_scores import among_copies, best_layer, least_gain
 from bertology.studies.designs.shares import per_item
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_BOTH = 2  # the baselines, and the copies: upper bounds must hold for both
 _OF_WORDS = ("lemmas", "words")  # few, and unlike each other: see `stats.skewed_means`
 _BETWEEN = (-1.0, 1.0)  # where a difference of two shares lies
 
@@ -56,18 +55,23 @@ class Told:
         return [best_layer(_flat(copy[:, :, 1:]), self.counts)[1] for copy in self.copies]
 
     def gain(self, *, level: float) -> Estimate:
-        """What the best layer has beyond every baseline and beyond copies, whichever is least."""
-        own = self.best()[2]
-        over = [own - base for base in self.beaten()]
-        copies = self.of_copies()
+        """What the best layer has beyond the first plain baseline; the others are controls.
 
-        def both(at: float) -> list[Estimate]:
-            first = self._least(over, at)
-            second = self._least([own - np.mean(copies, axis=0)], at)
-            shares = [float(of.sum()) / self.counts.sum() for of in copies]
-            return [first, among_copies(second, shares)]
-
-        return least_of(both, level=level, unit=self.unit)
+        The first is the most frequent answer, the second static embeddings.
+        """
+        own, copies = self.best()[2], self.of_copies()
+        frequent, static, *chosen = (
+            replace(self._least([own - base], level), unit=self.unit) for base in self.beaten()
+        )
+        chance = self._least([own - np.mean(copies, axis=0)], level)
+        shares = [float(of.sum()) / self.counts.sum() for of in copies]
+        return frequent.with_controls(
+            {
+                "static embeddings": static,
+                "the input": least_of(chosen),
+                "shuffled weights": among_copies(chance, shares),
+            }
+        )
 
     def _least(self, gains: Sequence[Floats], level: float) -> Estimate:
         """The smallest of some gains (units,) in hits."""
@@ -80,23 +84,6 @@ class Told:
         """What the best layer has beyond one baseline (units, candidates)."""
         gain = self.best()[2] - best_layer(_flat(other), self.counts)[1]
         return replace(self._least([gain], level), unit=self.unit)
-
-
-def least_of(both: Callable[[float], list[Estimate]], *, level: float, unit: str) -> Estimate:
-    """The least of what `both(level)` gives: every one must be above zero for it to be.
-
-    So the lower bound needs no correction (an intersection–union test); the upper bound does.
-    """
-    lows, highs = both(level), both(1 - (1 - level) / _BOTH)
-    smallest = min(lows, key=lambda e: float(e.value))
-    return Estimate(
-        smallest.value,
-        float(np.min([e.low for e in lows])),  # NaN where there is no interval
-        float(np.maximum(np.min([e.high for e in highs]), smallest.value)),
-        smallest.n,
-        level,
-        unit,
-    )
 
 
 def picked(scores: Floats) -> tuple[int, Floats]:
@@ -114,7 +101,7 @@ def word_means(
 def over_lemmas(
     own: Floats, copies: Sequence[Floats], *, level: float, within: tuple[float, float]
 ) -> Estimate:
-    """What the best layer's clusters have beyond chance, the input and copies: least of three.
+    """What the best layer's clusters have beyond chance; the input and copies are controls.
 
     `own` and `copies` are scores beyond dealt senses (lemmas, layers), the input first; `within` is
     where they lie.
@@ -123,14 +110,18 @@ def over_lemmas(
     _, best = picked(own[:, 1:])
     of_copies = [picked(copy[:, 1:])[1] for copy in copies]
 
-    def both(at: float) -> list[Estimate]:
-        rows = [best, best - own[:, 0]]
-        first = least_skewed_mean(rows, at, within=wide, unit="lemmas")
-        against = [best - np.mean(of_copies, axis=0)]
-        second = least_skewed_mean(against, at, within=wide, unit="lemmas")
-        return [first, among_copies(second, [float(of.mean()) for of in of_copies])]
-
-    return least_of(both, level=level, unit="lemmas")
+    dealt, entered = (
+        least_skewed_mean([rows], level, within=wide, unit="lemmas")
+        for rows in (best, best - own[:, 0])
+    )
+    against = [best - np.mean(of_copies, axis=0)]
+    chance = least_skewed_mean(against, level, within=wide, unit="lemmas")
+    return dealt.with_controls(
+        {
+            "the input": entered,
+            "shuffled weights": among_copies(chance, [float(of.mean()) for of in of_copies]),
+        }
+    )
 
 
 def _flat(hits: NDArray[np.generic]) -> Floats:

@@ -98,7 +98,7 @@ class Senses:
                 f"no interval over lemmas: {len(by_lemma.counts)} were asked about, and {FEWEST} "
                 "are needed"
             )
-        if gain.low > 0:
+        if gain.surely_there:
             found["beyond_context"] = self.told.beyond(around, level=level)
         else:  # two ways of guessing differ, too, and occurrences that are neighbours err together
             reasons["beyond_context"] = _NOT_TOLD
@@ -189,7 +189,7 @@ class Senses:
                     "shuffled": np.mean([of.sum() for of in told.of_copies()]) / total,
                     "context": bag.sum(axis=0).max() / total,
                     "reachable": reach.sum() / total,
-                    **bounded("gain", gain),
+                    **bounded("gain", gain.beyond_all()),
                 }
             )
         if self.clustered:
@@ -206,7 +206,7 @@ class Senses:
                         "shuffled": np.mean(
                             [picked(copy[at][:, 1:])[1].mean() for copy in self.of_copies]
                         ),
-                        **bounded("gain", self._cluster_gain(name)),
+                        **bounded("gain", self._cluster_gain(name).beyond_all()),
                     }
                 )
         return pd.DataFrame(rows)

@@ -68,6 +68,7 @@ class Numeracy(Sampled):
     )
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = NumeracyResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     copies: ClassVar[int] = 8  # of shuffled weights
     fewest: ClassVar[int] = 10
     fewest_numbers: ClassVar[int] = 10  # of a group, near and far
@@ -230,7 +231,7 @@ class Numeracy(Sampled):
             for at in map(int, model.attrs["asked"].split()):
                 seen[writing, names[at]] = GroupScores(model, copies, names[at], self.tolerance)
         gains = {key: one.gain(1 - (1 - self.level) / len(seen)) for key, one in seen.items()}
-        evidence = self._evidence(seen, {key for key, gain in gains.items() if gain.low > 0})
+        evidence = self._evidence(seen, {key for key, gain in gains.items() if gain.surely_there})
         tables = {
             "groups": by_group(seen, gains, level=self.level),
             "layers": by_layer(seen, level=self.level),

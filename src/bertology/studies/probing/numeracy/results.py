@@ -50,7 +50,7 @@ def by_group(
                 **{f"far_{kind}": one.base_share(kind, FAR) for kind in BASELINES},
                 "input": float(one.right(one.said[NEAR][:, 0], NEAR).mean()),
                 "shuffled": float(np.mean(copies)) if copies else np.nan,
-                **bounded("gain", gains[key]),
+                **bounded("gain", gains[key].beyond_all()),
                 **one.errors(near, NEAR),
                 **{f"far_{name}": x for name, x in one.errors(far, FAR).items()},
                 "numbers": one.sizes(NEAR),
@@ -126,7 +126,7 @@ def by_tuned(
             for role in (NEAR, FAR)
         }
         gain = one.gain(each, told[NEAR])
-        if writing == PIECES and gain.low > 0:
+        if writing == PIECES and gain.surely_there:
             lost.append(apart(*(one.share(told[role], role, level) for role in (NEAR, FAR))))
         rows.append(
             {
@@ -134,7 +134,7 @@ def by_tuned(
                 "group": group,
                 **bounded("near", one.share(told[NEAR], NEAR, each)),
                 **bounded("far", one.share(told[FAR], FAR, each)),
-                **bounded("gain", gain),
+                **bounded("gain", gain.beyond_all()),
                 **one.errors(told[NEAR], NEAR),
                 **{f"far_{name}": x for name, x in one.errors(told[FAR], FAR).items()},
             }

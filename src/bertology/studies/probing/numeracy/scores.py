@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.numbers import FAR, NEAR
 from bertology.metrics import find_metric
-from bertology.stats import Estimate
+from bertology.stats import Estimate, least_of
 from bertology.stats.crossed import crossed_difference, crossed_score
 from bertology.studies.designs.probe_scores import among_copies
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 BASELINES = ("constant", "length", "vectors")
 """The mean or most frequent place; the length of the number; a random vector for each piece."""
+_KNOW_NO_VALUE = ("constant", "length")
+_CONTROLS = {"vectors": "a random vector for each piece"}
 _SHARE = find_metric("accuracy")
 
 
@@ -107,33 +109,26 @@ class GroupScores:
         return max([*bases, float(np.mean(copies)) if copies else 0.0])
 
     def gain(self, level: float, said: Floats | None = None) -> Estimate:
-        """Right answers within the range beyond every baseline, the smallest such gain.
+        """Right answers within the range beyond what knows no value: a constant, and the length.
 
-        Copies with shuffled weights differ among each other by more than numbers do; the model is
-        set against their mean, as one more copy would be. What was trained (`said`) is not set
-        against them.
+        Controls are the other baselines and copies with shuffled weights. These differ among each
+        other by more than numbers do; the model is set against their mean, as one more copy would
+        be. What was trained (`said`) is not set against them.
         """
         own = self.statistics(self.right(self.best(NEAR) if said is None else said, NEAR), NEAR)
-        found = []
-        for kind in range(len(BASELINES)):
-            base = self.right(self._base[NEAR][kind], NEAR)
+        found = {}
+        for at, kind in enumerate(BASELINES):
+            base = self.right(self._base[NEAR][at], NEAR)
             other = self.statistics(base[: len(own)], NEAR)
-            found.append(crossed_difference(_SHARE, own, other, level=level))
+            found[kind] = crossed_difference(_SHARE, own, other, level=level)
         if said is None and len(self._copies) > 1:
             mean = np.mean([right.mean(axis=0) for right in self._copies], axis=0)
             other = self.statistics(mean[None], NEAR)
             beyond = crossed_difference(_SHARE, own, other, level=level)
-            found.append(among_copies(beyond, self.copies_share()))
-        least = min(found, key=lambda one: one.low)
-        return _named(
-            replace(
-                least,
-                value=min(one.value for one in found),
-                low=max(least.low, -1.0),
-                high=min(one.high for one in found),
-                freedom=None,
-            )
-        )
+            found["shuffled weights"] = among_copies(beyond, self.copies_share())
+        each = {n: _named(replace(one, low=max(one.low, -1.0))) for n, one in found.items()}
+        stated = least_of([each.pop(kind) for kind in _KNOW_NO_VALUE])
+        return stated.with_controls({_CONTROLS.get(n, n): one for n, one in each.items()})
 
     def over(self, other: GroupScores, level: float) -> Estimate:
         """Right answers within the range beyond another writing's, of the same numbers."""

@@ -18,7 +18,12 @@ from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered
+from bertology.studies.designs.scored_runs import (
+    ScoredRuns,
+    ScoredRunsResult,
+    answered,
+    learnt_nothing,
+)
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import reaching, split_part
 from bertology.studies.study import Context
@@ -190,12 +195,6 @@ class FinetuningVariantsResult(ScoredRunsResult):
         )
 
 
-_UNLEARNT = (
-    "not judged: plain fine-tuning does not surely beat a constant answer, so that there is "
-    "nothing to improve on"
-)
-
-
 @dataclass(frozen=True)
 class FinetuningVariants(TaskTrials):
     """Which ways to fine-tune are better than the plain one, and what do they cost?
@@ -230,7 +229,7 @@ class FinetuningVariants(TaskTrials):
     may have had other work.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # variants that learnt nothing are not judged
     result_type: ClassVar[type[Result]] = FinetuningVariantsResult
     trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "variant"
@@ -348,9 +347,12 @@ class FinetuningVariants(TaskTrials):
             for name in others:
                 quantity = f"{name.replace('-', '_')}_over_plain{ending}"
                 evidence[quantity] = _over_plain(scored, name, judged)
-        plain, constant = runs.score(PLAIN, judged), float(facts[f"constant_{judged}"])
-        learnt = not constant >= (plain.value if math.isnan(plain.low) else plain.low)
-        reasons = {} if learnt else dict.fromkeys(evidence, _UNLEARNT)
+        constant, reasons = float(facts[f"constant_{judged}"]), dict[str, str]()
+        learnt = {name: runs.learnt(name, judged, constant) for name in runs.predictions}
+        for name in others:
+            if poor := [one for one in (PLAIN, name) if not learnt[one]]:
+                over = f"{name.replace('-', '_')}_over_plain"
+                reasons |= dict.fromkeys((over, f"{over}_noisy"), learnt_nothing(poor))
         return self.result(
             provenance,
             {
@@ -359,7 +361,7 @@ class FinetuningVariants(TaskTrials):
                 "costs": _costs(measured, order),
                 "runs": runs.runs(self.column, metrics),
             },
-            evidence=evidence if learnt else {},
+            evidence={name: e for name, e in evidence.items() if name not in reasons},
             reasons=reasons,
             facts={
                 "task": facts["task"],

@@ -108,7 +108,7 @@ class FragmentsResult(Result):
         if "taught_gain" not in found:
             return f"{told} (over {facts['seeds']} seeds)."
         gain = found["taught_gain"]
-        surely = "surely gains" if gain.low > 0 else "does not surely gain:"
+        surely = "surely gains" if gain.surely_there else "does not surely gain:"
         told += f"; teaching {facts['amount']} examples {surely} {points(gain)}"
         if "old_task_loss" in found:
             told += f", and the old task loses {points(found['old_task_loss'])}"
@@ -244,7 +244,7 @@ def _evidence(runs: FragmentRuns) -> tuple[dict[str, Estimate | None], dict[str,
     if not most:
         return found, dict.fromkeys(names[1:], ZERO_SHOT_ONLY)
     gain = found["taught_gain"] = runs.taught_gain(judged, most)
-    if not gain.low > 0 and runs.seeds > 1:
+    if not gain.surely_there and runs.seeds > 1:
         return found, dict.fromkeys(names[2:], NOT_TAUGHT)
     found["old_task_loss"] = runs.old_loss(INOCULATED, judged, most)
     found["inoculation_saves"] = runs.saved(judged, most)
@@ -278,7 +278,7 @@ def _fragments(runs: FragmentRuns) -> pd.DataFrame:
             row |= {
                 "hypothesis_only": runs.score(runs.new[HYPOTHESIS, most], weights).value,
                 **bounded("taught", runs.score(last, weights, together)),
-                **bounded("taught_gain", runs.taught_gain(chosen, most, together)),
+                **bounded("taught_gain", runs.taught_gain(chosen, most, together).beyond_all()),
                 **bounded("old_loss", runs.old_loss(INOCULATED, chosen, most, together)),
                 **bounded("old_loss_without", runs.old_loss(TAUGHT, chosen, most, together)),
             }
@@ -392,6 +392,7 @@ class Fragments(Trials):
         fields=frozenset({"text", "text_b", "label", "group"}), task=True
     )
     result_type: ClassVar[type[Result]] = FragmentsResult
+    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     trains_models: ClassVar[bool] = True
 
     amounts: tuple[int, ...] = parameter(

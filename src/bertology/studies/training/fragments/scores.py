@@ -21,7 +21,6 @@ from bertology.metrics import find_metric
 from bertology.stats import Estimate
 from bertology.stats.balanced import weights_by_class
 from bertology.stats.crossed import crossed_difference, crossed_score
-from bertology.studies.designs.scored_runs import least
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -214,20 +213,19 @@ class FragmentRuns:
         return _less(self.score(self.old, self.old_weights), self.chance)
 
     def taught_gain(self, fragments: Sequence[int], amount: int, tests: int = 1) -> Estimate:
-        """What teaching gives over no teaching, chance, and what hypotheses alone tell.
+        """What teaching gives over no teaching.
 
-        The smallest of the three: surely above zero where each of them is.
+        Its controls are a constant answer, and a bag of words that learns from hypotheses alone.
         """
         weights, taught = self.weights(fragments), self.new[INOCULATED, amount]
-        found = least(
-            [
-                self.over(taught, self.zero, weights, tests),
-                self.over(taught, self.new[HYPOTHESIS, amount], weights, tests),
-                _less(self.score(taught, weights, tests), self.chance),
-            ]
+        return self.over(taught, self.zero, weights, tests).with_controls(
+            {
+                "a constant answer": _less(self.score(taught, weights, tests), self.chance),
+                "the words of hypotheses": self.over(
+                    taught, self.new[HYPOTHESIS, amount], weights, tests
+                ),
+            }
         )
-        assert found is not None
-        return found
 
     def old_after(self, method: str, fragments: Sequence[int], amount: int) -> Floats:
         """(S, M) right answers on the old task, the mean over models that learnt fragments."""
