@@ -311,7 +311,7 @@ class SelfSimilarity(TextBlocks):
     senses is less alike for that reason, too.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # how copies scatter is not settled by more of them
     result_type: ClassVar[type[Result]] = SelfSimilarityResult
 
     contexts: int = parameter(5, "A word must be in so many texts.", minimum=3, maximum=100)

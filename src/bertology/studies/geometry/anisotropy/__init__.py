@@ -258,7 +258,7 @@ class Anisotropy(TextBlocks):
     partition function have no interval.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # how copies scatter is not settled by more of them
     result_type: ClassVar[type[Result]] = AnisotropyResult
 
     sampled: int = parameter(

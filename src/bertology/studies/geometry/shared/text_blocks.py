@@ -189,7 +189,11 @@ class TextBlocks(ShuffledCopies):
         middle, own_arm = float(np.mean(copies)), max(own.high - own.value, own.value - own.low)
         moved = replace(own, value=own.value - middle, low=own.low - middle, high=own.high - middle)
         found = among_copies(moved, copies).counting(_COPIES)
-        found = replace(found, n=len(copies), freedom=None)
+        # Of more copies the mean would be known, and how they scatter; one more still scatters so.
+        scatter = float(np.std(copies, ddof=1) * ndtri((1 + own.level) / 2))
+        whole = max((found.high - found.low) / 2, 1e-300)
+        lasting = min(float(np.hypot(scatter, own_arm)) / whole, 1.0)
+        found = replace(found, n=len(copies), freedom=None, lasting=lasting)
         own_arm *= float(ndtri((1 + _GATE) / 2) / ndtri((1 + own.level) / 2))
         apart = abs(found.value) > _reach(np.array([len(copies)]), copies, own_arm)[0]
         return found, "" if apart else _as_shuffled(found.value, copies, own_arm)

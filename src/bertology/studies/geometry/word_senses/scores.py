@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.stats import Estimate
+from bertology.stats.least_means import least_estimate
 from bertology.stats.skewed_means import least_skewed_mean, skewed_means
 from bertology.studies.designs.probe_scores import among_copies, best_layer, least_gain
 from bertology.studies.designs.shares import per_item
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_BOTH = 2  # the baselines, and the copies: upper bounds must hold for both
 _OF_WORDS = ("lemmas", "words")  # few, and unlike each other: see `stats.skewed_means`
 _BETWEEN = (-1.0, 1.0)  # where a difference of two shares lies
 
@@ -67,7 +67,7 @@ class Told:
             shares = [float(of.sum()) / self.counts.sum() for of in copies]
             return [first, among_copies(second, shares)]
 
-        return least_of(both, level=level, unit=self.unit)
+        return least_estimate(both, level=level).counting(self.unit)
 
     def _least(self, gains: Sequence[Floats], level: float) -> Estimate:
         """The smallest of some gains (units,) in hits."""
@@ -80,23 +80,6 @@ class Told:
         """What the best layer has beyond one baseline (units, candidates)."""
         gain = self.best()[2] - best_layer(_flat(other), self.counts)[1]
         return replace(self._least([gain], level), unit=self.unit)
-
-
-def least_of(both: Callable[[float], list[Estimate]], *, level: float, unit: str) -> Estimate:
-    """The least of what `both(level)` gives: every one must be above zero for it to be.
-
-    So the lower bound needs no correction (an intersection–union test); the upper bound does.
-    """
-    lows, highs = both(level), both(1 - (1 - level) / _BOTH)
-    smallest = min(lows, key=lambda e: float(e.value))
-    return Estimate(
-        smallest.value,
-        float(np.min([e.low for e in lows])),  # NaN where there is no interval
-        float(np.maximum(np.min([e.high for e in highs]), smallest.value)),
-        smallest.n,
-        level,
-        unit,
-    )
 
 
 def picked(scores: Floats) -> tuple[int, Floats]:
@@ -130,7 +113,7 @@ def over_lemmas(
         second = least_skewed_mean(against, at, within=wide, unit="lemmas")
         return [first, among_copies(second, [float(of.mean()) for of in of_copies])]
 
-    return least_of(both, level=level, unit="lemmas")
+    return least_estimate(both, level=level)
 
 
 def _flat(hits: NDArray[np.generic]) -> Floats:

@@ -18,6 +18,7 @@ from bertology.annotated.numbers import FAR, NEAR
 from bertology.metrics import find_metric
 from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_difference, crossed_score
+from bertology.stats.least_means import least_estimate
 from bertology.studies.designs.probe_scores import among_copies
 
 if TYPE_CHECKING:
@@ -114,26 +115,21 @@ class GroupScores:
         against them.
         """
         own = self.statistics(self.right(self.best(NEAR) if said is None else said, NEAR), NEAR)
-        found = []
-        for kind in range(len(BASELINES)):
-            base = self.right(self._base[NEAR][kind], NEAR)
-            other = self.statistics(base[: len(own)], NEAR)
-            found.append(crossed_difference(_SHARE, own, other, level=level))
-        if said is None and len(self._copies) > 1:
-            mean = np.mean([right.mean(axis=0) for right in self._copies], axis=0)
-            other = self.statistics(mean[None], NEAR)
-            beyond = crossed_difference(_SHARE, own, other, level=level)
-            found.append(among_copies(beyond, self.copies_share()))
-        least = min(found, key=lambda one: one.low)
-        return _named(
-            replace(
-                least,
-                value=min(one.value for one in found),
-                low=max(least.low, -1.0),
-                high=min(one.high for one in found),
-                freedom=None,
-            )
-        )
+        bases = [self.right(base, NEAR)[: len(own)] for base in self._base[NEAR]]
+        others = [self.statistics(base, NEAR) for base in bases]
+        copies = self._copies if said is None and len(self._copies) > 1 else []
+        if copies:
+            mean = np.mean([right.mean(axis=0) for right in copies], axis=0)
+            others.append(self.statistics(mean[None], NEAR))
+
+        def beyond(at: float) -> list[Estimate]:
+            found = [crossed_difference(_SHARE, own, other, level=at) for other in others]
+            if copies:
+                found[-1] = among_copies(found[-1], self.copies_share())
+            return found
+
+        least = least_estimate(beyond, level=level)
+        return _named(replace(least, low=max(least.low, -1.0)))
 
     def over(self, other: GroupScores, level: float) -> Estimate:
         """Right answers within the range beyond another writing's, of the same numbers."""
