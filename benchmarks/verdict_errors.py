@@ -66,26 +66,21 @@ def apart(low: Floats, high: Floats, truth: float) -> float:
     return float(((low > truth) | (high < truth)).mean())
 
 
-# Values: their mean is 0 and their spread 1 ---------------------------------------------------------
+# Values: their mean is 0 and their spread 1
 
 Draw = Callable[[Rng, tuple[int, ...]], Floats]
-
-
-def rare(rng: Rng, size: tuple[int, ...], share: float) -> Floats:
-    """One of two values: rarely the one, mostly the other."""
-    return ((rng.random(size) < share) - share) / np.sqrt(share * (1 - share))
 
 
 SHAPES: dict[str, Draw] = {
     "normal": lambda rng, size: rng.standard_normal(size),
     "skewed (exponential)": lambda rng, size: rng.exponential(size=size) - 1,
     "heavy tails (t, 4 degrees)": lambda rng, size: rng.standard_t(4, size) / np.sqrt(2),
-    "bounded, both ends (Beta ½, ½)": lambda rng, size: (rng.beta(0.5, 0.5, size) - 0.5) * np.sqrt(8),
-}  # fmt: skip
+    "at both ends (Beta ½, ½)": lambda rng, size: (rng.beta(0.5, 0.5, size) - 0.5) * np.sqrt(8),
+}
 EFFECT = 0.3  # spreads, over 100 values
 
 
-# Families -------------------------------------------------------------------------------------------
+# Families
 
 
 @listed("means over examples")
@@ -112,7 +107,9 @@ def flips(rng: Rng, draws: int) -> Iterator[Row]:
             rates = []
             for more in (0.0, min(gain, share)):
                 up = (share + more) / 2
-                values = rng.choice([1.0, -1.0, 0.0], size=(draws, n), p=[up, share - up, 1 - share])
+                values = rng.choice(
+                    [1.0, -1.0, 0.0], size=(draws, n), p=[up, share - up, 1 - share]
+                )
                 found = partial_means(values, among=1, reach=1.0, within=(-1, 1))
                 rates.append((found.alone_low, found.alone_high))
             yield Row(
@@ -135,7 +132,9 @@ def shares(rng: Rng, draws: int) -> Iterator[Row]:
                 hits = np.sort(rng.random((draws, n)) < at, axis=1)[:, ::-1]
                 counts, back = np.unique(hits.sum(axis=1), return_inverse=True)
                 each = [share(np.arange(n) < count, LEVEL) for count in counts]
-                low, high = (np.array([getattr(e, side) for e in each])[back] for side in ("low", "high"))
+                low, high = (
+                    np.array([getattr(e, side) for e in each])[back] for side in ("low", "high")
+                )
                 rates.append((low, high))
             yield Row(
                 f"{100 * truth:g} %, {n} facts",
@@ -167,7 +166,9 @@ def balanced(rng: Rng, draws: int) -> Iterator[Row]:
         for truth, even in ((0.5, 2.0), (0.5, 20.0), (0.88, 3.0)):
             lows, highs = (np.empty(draws) for _ in range(2))
             for at in range(draws):
-                found = balanced_means(_choices(rng, units, pairs, often, truth, even), resamples=100)
+                found = balanced_means(
+                    _choices(rng, units, pairs, often, truth, even), resamples=100
+                )
                 lows[at], highs[at] = found.alone_low[0], found.alone_high[0]
             power = None
             if truth == 0.5:
@@ -177,7 +178,9 @@ def balanced(rng: Rng, draws: int) -> Iterator[Row]:
                     seen.append(balanced_means(some, resamples=100).alone_low[0] > 0.5)
                 power = float(np.mean(seen))
             alike = {2.0: "nouns differ", 20.0: "nouns alike", 3.0: "nouns differ"}[even]
-            yield Row(f"{100 * truth:g} %, {units} nouns, {alike}", apart(lows, highs, truth), power)
+            yield Row(
+                f"{100 * truth:g} %, {units} nouns, {alike}", apart(lows, highs, truth), power
+            )
 
 
 def _choices(
@@ -311,7 +314,11 @@ def _over_relations(rng: Rng, draws: int, judge: Callable[[Floats], Estimate]) -
         """One relation of ten asks in words that make the model lose what it gains elsewhere."""
         return np.where(rng.random(size) < 0.1, -0.27, 0.03) + rng.normal(0, 0.02, size)
 
-    for name, draw in (("guessing", guessing), ("one-sided", one_side), ("one of ten lost", rarely)):
+    for name, draw in (
+        ("guessing", guessing),
+        ("one-sided", one_side),
+        ("one of ten lost", rarely),
+    ):
         known = [judge(row) for row in draw((draws, 12))]
         more = [judge(row) for row in draw((draws, 12)) + 0.15]
         low, high = (np.array([getattr(e, side) for e in known]) for side in ("low", "high"))
@@ -362,7 +369,7 @@ def spread(rng: Rng, draws: int) -> Iterator[Row]:
         yield Row(name, *(float(rate) for rate in rates))
 
 
-# --------------------------------------------------------------------------------------------------
+# The table
 
 
 def judged(only: list[str], draws: int) -> dict[str, list[Row]]:

@@ -307,7 +307,7 @@ class OutlierDimensions(Resampled):
     classification are not scored. Numbers of weights are exact and have no interval.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # against random draws by ranks
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"norms", "residual"}), fields=frozenset({"text"}), head="saved"
     )

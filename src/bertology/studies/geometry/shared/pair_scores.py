@@ -291,9 +291,7 @@ class Against:
 
 def least_of(differences: Sequence[Against], links: PairLinks, *, level: float) -> Estimate:
     """The smallest of some differences: all must be above zero for it to be."""
-    return least_estimate(
-        lambda at: [one.estimate(links, at) for one in differences], level=level
-    )
+    return least_estimate(lambda at: [one.estimate(links, at) for one in differences], level=level)
 
 
 def smaller_gain(found: Estimate) -> str:
