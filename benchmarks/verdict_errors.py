@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -66,6 +66,20 @@ def apart(low: Floats, high: Floats, truth: float) -> float:
     return float(((low > truth) | (high < truth)).mean())
 
 
+# A claim on several tasks
+
+RULE = Rule("gain", Relation.ABOVE, 0.0)
+CLAIM = Claim("a.b", Source("A", "1"), "So.", Published("3"), "some-study", RULE, "Because.")
+
+
+def _decided(each: Sequence[Estimate | None], effect: float) -> list[bool]:
+    """On which tasks a claim "above 0" is decided; on which it holds where there is an effect."""
+    known = [one for one in each if one is not None]
+    verdicts = [Verdict(CLAIM, RULE.judge(one), one, one.n) for one in known]
+    decided = (Outcome.HOLDS,) if effect else (Outcome.HOLDS, Outcome.FAILS)
+    return [verdict.outcome in decided for verdict in corrected(verdicts)]
+
+
 # Values: their mean is 0 and their spread 1
 
 Draw = Callable[[Rng, tuple[int, ...]], Floats]
@@ -96,6 +110,20 @@ def means(rng: Rng, draws: int) -> Iterator[Row]:
 def _of_means(values: Floats, effect: float, **known: float) -> tuple[float, float]:
     null, some = (partial_means(values + shift, among=1, **known) for shift in (0.0, effect))
     return apart(null.alone_low, null.alone_high, 0.0), float((some.alone_low > 0).mean())
+
+
+@listed("means on eight tasks")
+def means_of_tasks(rng: Rng, draws: int) -> Iterator[Row]:
+    """A claim on eight tasks, corrected (`over_tasks`): false on any of them; seen on each."""
+    for name, draw in SHAPES.items():
+        for n in (30, 100, 400):
+            rates = []
+            for effect in (0.0, EFFECT * np.sqrt(100 / n)):
+                found = partial_means(draw(rng, (8 * draws, n)) + effect, among=1)
+                each = [found.estimate(at) for at in range(8 * draws)]
+                judged = [_decided(each[at : at + 8], effect) for at in range(0, 8 * draws, 8)]
+                rates.append(np.array(judged))
+            yield Row(f"{name}, {n}", float(rates[0].any(axis=1).mean()), float(rates[1].mean()))
 
 
 @listed("gains in right answers")
@@ -193,8 +221,6 @@ def _choices(
     return balanced_rows(right[None], weights, at.astype(str).tolist())
 
 
-CLAIM_RULE = Rule("gain", Relation.ABOVE, 0.0)
-CLAIM = Claim("a.b", Source("A", "1"), "So.", Published("3"), "some-study", CLAIM_RULE, "Because.")
 _COPIES: dict[str, Draw] = {
     "normal": SHAPES["normal"],
     "skewed (exponential)": SHAPES["skewed (exponential)"],
@@ -219,15 +245,13 @@ def _beyond_copies(rng: Rng, draw: Draw, tasks: int, effect: float) -> list[bool
     from bertology.studies.probing.sentence_probes import SentenceProbes
 
     size, error = SentenceProbes.copies, 0.3  # error of the mean over sentences
-    verdicts = []
+    each: list[Estimate | None] = []
     for _ in range(tasks):
         model, *others = draw(rng, (size + 1,))
         gain = float(model + effect - np.mean(others) + error * rng.standard_normal())
         found = Estimate(gain, gain - 1.96 * error, gain + 1.96 * error, 400, LEVEL, "sentences")
-        one = among_copies(found, [float(x) for x in others])
-        verdicts.append(Verdict(CLAIM, CLAIM_RULE.judge(one), one, one.n))
-    decided = (Outcome.HOLDS,) if effect else (Outcome.HOLDS, Outcome.FAILS)
-    return [verdict.outcome in decided for verdict in corrected(verdicts)]
+        each.append(among_copies(found, [float(x) for x in others]))
+    return _decided(each, effect)
 
 
 @listed("a head for one relation")

@@ -132,7 +132,7 @@ class AttentionChange(NoiseControlled):
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 6  # more noisy copies, of fewer examples each
+    version: ClassVar[int] = 7  # bounds follow Student's law where many values make a mean
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (

@@ -205,7 +205,7 @@ class AttentionDistractors(Tagged):
         fields=frozenset({"text", "words", "contrast"}),
         head="mlm",
     )
-    version: ClassVar[int] = 3  # strong pointers where the nearest noun is not always right
+    version: ClassVar[int] = 4  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AttentionDistractorsResult
     all_heads: ClassVar[bool] = True
 

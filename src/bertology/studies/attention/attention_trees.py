@@ -185,6 +185,7 @@ class AttentionTrees(Trees):
         capabilities=frozenset({"patterns"}),
         fields=frozenset({"text", "words", "heads", "relations"}),
     )
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AttentionTreesResult
     all_heads: ClassVar[bool] = True
     trees: ClassVar[tuple[str, ...]] = SPANNING

@@ -271,6 +271,7 @@ class CoreferenceHeads(Tagged):
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words", "coreference"})
     )
     finds_words: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = CoreferenceHeadsResult
 
     window: int = parameter(

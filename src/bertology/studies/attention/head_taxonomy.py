@@ -370,6 +370,7 @@ class HeadTaxonomy(Resampled):
     """
 
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = HeadTaxonomyResult
     block: ClassVar[int] = 64
     all_heads: ClassVar[bool] = True

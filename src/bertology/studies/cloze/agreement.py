@@ -237,7 +237,7 @@ class Agreement(ClozeStudy, Tagged):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "contrast"}), capabilities=frozenset({"residual"}), head="mlm"
     )
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AgreementResult
     compared_over: ClassVar[tuple[str, ...]] = ("grammar-agreement",)
     block: ClassVar[int] = 1024

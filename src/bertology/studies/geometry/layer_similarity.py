@@ -331,7 +331,7 @@ class LayerSimilarity(NoiseControlled):
     copy, and its own chance is in no interval.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # bounds follow Student's law where many values make a mean
     by_words: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs(capabilities=frozenset({"residual"}), fields=frozenset({"text"}))
     finds_words: ClassVar[bool] = True

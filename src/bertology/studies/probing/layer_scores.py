@@ -311,7 +311,7 @@ class LayerScores(Probing):
     to come early by its expected layer; so an order counts only if centres of gravity agree.
     """
 
-    version: ClassVar[int] = 2  # ties with a baseline leave a gain open
+    version: ClassVar[int] = 3  # bounds follow Student's law where many values make a mean
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
     result_type: ClassVar[type[Result]] = LayerScoresResult
     controls: ClassVar[bool] = False

@@ -156,7 +156,7 @@ class Facts(FactStudy):
     claims are judged on are means over relations with intervals over them, else over facts.
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5  # bounds follow Student's law where many values make a mean
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "answer", "group"}), head="mlm")
     result_type: ClassVar[type[Result]] = FactsResult
 
