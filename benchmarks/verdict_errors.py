@@ -152,38 +152,53 @@ def shares(rng: Rng, draws: int) -> Iterator[Row]:
     """The share of right answers (`facts.share`)."""
     from bertology.studies.cloze.facts.asked import share
 
-    for truth in (0.5, 0.1, 0.02):
-        for n in (50, 100, 101, 400, 1000):
+    yield from _of_shares(rng, draws, lambda hits: share(hits, LEVEL), (0.5, 0.1, 0.02))
+
+
+@listed("scores over runs")
+def scores(rng: Rng, draws: int) -> Iterator[Row]:
+    """Accuracy of a run that is right about nearly all examples, or half of them (`crossed`)."""
+    from bertology.metrics import find_metric
+    from bertology.stats.crossed import crossed_score
+
+    def score(hits: NDArray[np.bool_]) -> Estimate:
+        told = np.stack([hits.astype(float), np.ones(len(hits))], axis=1)
+        return crossed_score(find_metric("accuracy"), told[None], level=LEVEL)
+
+    yield from _of_shares(rng, draws, score, (0.5, 0.9, 0.98))
+
+
+def _of_shares(
+    rng: Rng, draws: int, judge: Callable[[NDArray[np.bool_]], Estimate], truths: Sequence[float]
+) -> Iterator[Row]:
+    for truth in truths:
+        for n in (50, 100, 400, 1000):
             error = np.sqrt(truth * (1 - truth) / n)
             rates = []
-            for at in (truth, min(truth + 3.5 * error, 0.95)):
-                hits = np.sort(rng.random((draws, n)) < at, axis=1)[:, ::-1]
-                counts, back = np.unique(hits.sum(axis=1), return_inverse=True)
-                each = [share(np.arange(n) < count, LEVEL) for count in counts]
+            for at in (truth, min(truth + 3.5 * error, (1 + truth) / 2)):
+                hits, back = np.unique(rng.binomial(n, at, draws), return_inverse=True)
+                each = [judge(np.arange(n) < count) for count in hits]
                 low, high = (
                     np.array([getattr(e, side) for e in each])[back] for side in ("low", "high")
                 )
                 rates.append((low, high))
-            yield Row(
-                f"{100 * truth:g} %, {n} facts",
-                apart(*rates[0], truth),
-                float((rates[1][0] > truth).mean()),
-            )
+            power = float((rates[1][0] > truth).mean())
+            yield Row(f"{100 * truth:g} % of {n}", apart(*rates[0], truth), power)
 
 
 @listed("many means together")
 def many(rng: Rng, draws: int) -> Iterator[Row]:
     """The largest of 144 heads whose means are 0 and hang together (`partial_means`)."""
+    n = 100
     for name in ("normal", "skewed (exponential)"):
-        for n in (100, 400):
-            false, seen = 0, 0
-            for _ in range(draws):
-                values = SHAPES[name](rng, (145, n))
-                values = np.sqrt(0.3) * values[:1] + np.sqrt(0.7) * values[1:]
-                found = partial_means(values, resamples=200)
-                false += bool(((found.simultaneous_low > 0) | (found.simultaneous_high < 0)).any())
-                seen += bool(found.simultaneous_low[0] + 5 / np.sqrt(n) > 0)
-            yield Row(f"{name}, {n} sentences", false / draws, seen / draws)
+        false, seen = 0, 0
+        for _ in range(draws):
+            values = SHAPES[name](rng, (145, n))
+            values = np.sqrt(0.3) * values[:1] + np.sqrt(0.7) * values[1:]
+            found = partial_means(values, resamples=200)
+            false += bool(((found.simultaneous_low > 0) | (found.simultaneous_high < 0)).any())
+            seen += bool(found.simultaneous_low[0] + 5 / np.sqrt(n) > 0)
+        yield Row(f"{name}, {n} sentences", false / draws, seen / draws)
 
 
 @listed("balanced choices")
@@ -362,7 +377,7 @@ def outliers(rng: Rng, draws: int) -> Iterator[Row]:
         return rng.exponential(0.1, size)
 
     for name in ("nothing matters", "all matter a little", "one of many matters"):
-        for texts in (40, 400):
+        for texts in (40, 200):
             rates = []
             for more in (0.0, 0.3):
                 sure = 0
