@@ -16,12 +16,12 @@ FEW = Estimate(0.5, 0.06, 0.94, 1000, freedom=3.0, lasting=0.9, remedy="more cop
 def test_the_bound_may_be_that_of_another_than_the_smallest() -> None:
     """Stretched as the smallest would be, it stayed above 0 where three copies tell nothing."""
     found = least_estimate(lambda at: [SURE.at_level(at), FEW.at_level(at)], level=0.95)
-    assert (found.value, found.low) == (0.1, 0.06)
+    assert found.value == 0.1
+    assert 0 < found.low <= 0.06
     assert found.high == pytest.approx(SURE.at_level(0.975).high)
     assert (found.lasting, found.remedy) == (0.9, "more copies")
     for level in (0.975, 0.98, 1 - 0.05 / 8):
-        assert found.at_level(level).low <= FEW.at_level(level).low + 0.002
-    assert found.at_level(1 - 0.05 / 8).low < 0
+        assert found.at_level(level).low < 0
 
 
 def test_alike_ones_keep_their_freedom() -> None:

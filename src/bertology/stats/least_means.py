@@ -150,20 +150,25 @@ def least_estimate(at: Callable[[float], Sequence[Estimate]], *, level: float) -
     )
     if not low < smallest.value:
         return replace(found, freedom=known)
-    growth = (smallest.value - min(one.low for one in stricter)) / (smallest.value - low)
-    return replace(found, freedom=_freedom_of(growth, level, strict, known))
+    arm = smallest.value - min(one.low for one in stricter)
+    low = min(low, smallest.value - arm / _growth(1.0, level, strict))  # no law grows faster
+    freedom = _freedom_of(arm / (smallest.value - low), level, strict, known)
+    return replace(found, low=low, freedom=freedom)
+
+
+def _growth(freedom: float, level: float, strict: float) -> float:
+    """How much longer Student's interval is at a stricter level."""
+    usual, far = (float(stdtrit(freedom, (1 + at) / 2)) for at in (level, strict))
+    return far / usual
 
 
 def _freedom_of(growth: float, level: float, strict: float, most: float) -> float:
-    """Degrees of freedom, one to `most`, whose quantiles grow so much from one level to another."""
-
-    def grows(freedom: float) -> float:
-        return float(stdtrit(freedom, (1 + strict) / 2) / stdtrit(freedom, (1 + level) / 2))
-
-    low, high = 1.0, float(max(most, 1.0))
-    if grows(high) >= growth:
+    """Degrees of freedom, one to `most`, with which intervals grow so much between two levels."""
+    low, high = 1.0, max(float(most), 1.0)
+    if _growth(high, level, strict) >= growth:
         return high
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if grows(middle) >= growth else (low, middle)
+        enough = _growth(middle, level, strict) >= growth
+        low, high = (middle, high) if enough else (low, middle)
     return low
