@@ -8,6 +8,7 @@ intervals may carry a claim.
 - the best of many heads: `best_of_many` (also: surely better than the others?)
 - are all of several means above a margin? `least_means`
 - means of skewed or sparse values: `partial_means`, `intervals`; over a few words: `skewed_means`
+- how much evidence an error rate takes: `signed_roots`
 - runs that differ in their seed: `repeated`; seeds and examples together: `crossed`
 - the mean over a few tasks that were chosen, each with its own runs and examples: `fixed_means`
 - two kinds of seeds, crossed: `variance_components`
