@@ -38,6 +38,18 @@ def test_a_set_that_does_more_than_all_is_found_and_one_that_does_less_too() -> 
     assert less.high < 0
 
 
+def test_beating_every_draw_is_enough_and_more_texts_do_not_make_it_surer() -> None:
+    rows = 0.05 + np.random.default_rng(4).standard_normal((20, 60)) * 0.02
+    rows += np.random.default_rng(4).standard_normal(60) * 0.2  # texts differ by more
+    found = over_draws(rows + 0.02, resamples=200)
+    assert found is not None
+    assert 0 < found.low < 1e-6
+    assert found.tested == (0.0, pytest.approx(1 / 21))
+    strict = found.at_level(0.99)  # takes 99 draws
+    assert strict.low <= 0
+    assert strict.expected_at(100_000).low <= 0
+
+
 def test_less_than_random_is_said_against_the_median_of_the_draws_not_their_mean() -> None:
     """One draw that holds what rules the model does not make the chosen set less than usual."""
     noise = np.random.default_rng(2).standard_normal((30, 60)) * 0.1

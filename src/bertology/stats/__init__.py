@@ -9,6 +9,7 @@ intervals may carry a claim.
 - are all of several means above a margin? `least_means`; of several estimates: `least_of`
 - is it surely there beyond what else could make it? `Estimate.with_controls`
 - means of skewed or sparse values: `partial_means`, `intervals`; over a few words: `skewed_means`
+- how much evidence an error rate takes: `signed_roots`
 - runs that differ in their seed: `repeated`; seeds and examples together: `crossed`
 - the mean over a few tasks that were chosen, each with its own runs and examples: `fixed_means`
 - two kinds of seeds, crossed: `variance_components`

@@ -31,6 +31,7 @@ from scipy.special import log_ndtr
 from bertology.stats.intervals import Estimate, evidence_against_zero
 from bertology.stats.multiplicity import max_statistics
 from bertology.stats.partial_means import PartialMeans
+from bertology.stats.signed_roots import SignedRoots
 
 Floats = NDArray[np.float64]
 
@@ -150,17 +151,17 @@ def balanced_means(
         return PartialMeans(value, *(nothing,) * 7, counts, level)
     null = max_statistics([rows], resamples=resamples, seed=seed)
     critical = float(np.quantile(null.max(axis=1), level))
-    # As `stats.paired.simultaneous` spends them, for all rows and for one.
-    together, alone = -float(log_ndtr(-critical)), math.log(2 / (1 - level))
+    roots, one = SignedRoots.of(rows), math.log((1 - level) / 2)  # the tail on one side
     away = rows - value[:, None]
-    low, high = all_low, all_high = _bounds(away, value, heavy, alone)
+    low, high = all_low, all_high = _bounds(away, value, heavy, roots.budget(one))
     if len(rows) > 1:
-        all_low, all_high = _bounds(away, value, heavy, max(together, alone))
+        together = roots.budget(min(float(log_ndtr(-critical)), one))
+        all_low, all_high = _bounds(away, value, heavy, together)
     return PartialMeans(value, low, high, all_low, all_high, low, high, nothing, counts, level)
 
 
-def _bounds(away: Floats, value: Floats, heavy: Floats, budget: float) -> tuple[Floats, Floats]:
-    """Accuracies (R,) that are within `budget` nats of what was seen, by bisection.
+def _bounds(away: Floats, value: Floats, heavy: Floats, budget: Floats) -> tuple[Floats, Floats]:
+    """Accuracies (R,) that are within `budget` nats (R,) of what was seen, by bisection.
 
     `away` (R, U): what each unit adds to the accuracy. If the truth is t, its value is that and
     heavy · (accuracy - t), which is heavy · (share - t): between -heavy · t and heavy · (1 - t).

@@ -33,8 +33,8 @@ from bertology.stats.intervals import (
 )
 from bertology.stats.paired import influences, jackknife
 from bertology.stats.repeated import repeated
+from bertology.stats.signed_roots import SignedRoots
 
-MANY = 100  # examples; from here on the signed root of a likelihood is nearly Student's t
 _DOUBLINGS, _STEPS, _CLOSE = 60, 60, 1e-7  # of the search for an end of a ratio
 
 Floats = NDArray[np.float64]
@@ -152,7 +152,7 @@ class _Sides:
         sign, value = (1.0 if upper else -1.0), float(values.mean())
         # The lower bound of a mean is the upper one of what it is subtracted from.
         seen, counts = distinct(influence[None])
-        budget = _budget(len(influence), self.level)
+        budget = _budget(influence, self.level)
         bound = upper_mean_bound(sign * seen, counts, low=-reach, high=reach, budget=budget)
         side = max(float(bound[0]) - sign * value, 0.0)
         seeds, counted = _arms(values, len(influence), self.level, _of_both(each))
@@ -223,15 +223,14 @@ def bounds_over(
     """Bounds of the mean, which allow for examples that were not seen."""
     check_level(level, "crossed")
     values, counts = distinct(influence[None])
-    budget = _budget(len(influence), level)
+    budget = _budget(influence, level)
     low, high = bounded_mean_bounds(values, counts, low=within[0], high=within[1], budget=budget)
     return float(low[0]), float(high[0])
 
 
-def _budget(n: int, level: float) -> float:
-    """What the bounds over n examples may differ from what was observed, in nats."""
-    tail = (1 - level) / 2
-    return -math.log(tail) if n < MANY else float(stdtrit(n - 1, tail)) ** 2 / 2
+def _budget(influence: Floats, level: float) -> Floats:
+    """What the bounds over examples may differ from what was observed, in nats (1,)."""
+    return SignedRoots.of(influence[None]).budget(math.log((1 - level) / 2))
 
 
 def together(

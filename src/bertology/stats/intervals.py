@@ -129,7 +129,7 @@ class Estimate:
         Student's quantiles are taken along, since with a few observations they matter more. What is
         `lasting` stays; both parts add up as squares do. (So a prediction interval, which never
         falls below the spread of what it predicts, is told right to a few per cent.) A test's
-        p-value falls as exp(-n) does.
+        p-value falls as exp(-n) does, but for what is lasting.
         """
         if self.foreseen:
             low, high = next(
@@ -141,7 +141,8 @@ class Estimate:
         shrunk = (more / fewer) ** 2 * self.n / n
         stays = 1.0 if self.counted else self.lasting**2
         found = self._scaled((stays + (1 - stays) * shrunk) ** 0.5)
-        tested = self.tested and (self.tested[0], self.tested[1] ** (n / self.n))
+        times = self.lasting**2 + (1 - self.lasting**2) * n / self.n
+        tested = self.tested and (self.tested[0], self.tested[1] ** times)
         freedom = self.freedom and self._freedom_at(n)
         return replace(found, n=n, tested=tested, freedom=freedom)._agreeing()
 

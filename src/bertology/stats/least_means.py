@@ -22,21 +22,28 @@ test is. For the upper bound all upper bounds must hold together, so it is corre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from bertology.errors import DataError
-from bertology.stats.intervals import check_level, evidence_against_zero, upper_mean_bound
+from bertology.stats.intervals import (
+    Estimate,
+    check_level,
+    evidence_against_zero,
+    upper_mean_bound,
+)
 from bertology.stats.multiplicity import holm
 from bertology.stats.partial_means import FEW
 
 Floats = NDArray[np.float64]
 
 MANY = 100  # values; from here on the signed root of a likelihood is nearly Student's t
+_STRICT = 8  # tasks that a claim may be judged on together
+_HALVINGS = 40  # of the range in which degrees of freedom are looked for
 
 
 @dataclass(frozen=True)
@@ -120,3 +127,48 @@ def _reach(rows: Floats, margin: float) -> Floats:
     seen = np.where(seen <= 1e-12 * np.abs(rows).max(axis=1), 0.0, seen)  # rounding
     reach: Floats = (1 + (FEW if n < MANY else 2 * FEW) / n) * seen
     return reach if n >= FEW else np.maximum(reach, 2 * np.abs(mean - margin))
+
+
+def least_estimate(at: Callable[[float], Sequence[Estimate]], *, level: float) -> Estimate:
+    """The smallest of some estimates, which `at` gives at any level; NaN where one has no bound.
+
+    All must be above a margin for it to be, so that from below each is tested at the full level;
+    from above all bounds must hold together. The lowest bound may be that of another estimate than
+    the smallest, one with a long arm of few observations: degrees of freedom are such that at
+    stricter levels the lower bound moves at least as far as those of all do.
+    """
+    strict = 1 - (1 - level) / _STRICT
+    each, stricter = list(at(level)), at(strict)
+    together = at(1 - (1 - level) / len(each))
+    smallest = min(each, key=lambda one: one.value)
+    low = float(np.min([one.low for one in each]))
+    high = max(float(np.min([one.high for one in together])), smallest.value)
+    lowest = min(each, key=lambda one: one.low)
+    known = min(one.freedom or one.n - 1 for one in each)
+    found = replace(
+        smallest, low=low, high=high, level=level, lasting=lowest.lasting, remedy=lowest.remedy
+    )
+    if not low < smallest.value:
+        return replace(found, freedom=known)
+    arm = smallest.value - min(one.low for one in stricter)
+    low = min(low, smallest.value - arm / _growth(1.0, level, strict))  # no law grows faster
+    freedom = _freedom_of(arm / (smallest.value - low), level, strict, known)
+    return replace(found, low=low, freedom=freedom)
+
+
+def _growth(freedom: float, level: float, strict: float) -> float:
+    """How much longer Student's interval is at a stricter level."""
+    usual, far = (float(stdtrit(freedom, (1 + at) / 2)) for at in (level, strict))
+    return far / usual
+
+
+def _freedom_of(growth: float, level: float, strict: float, most: float) -> float:
+    """Degrees of freedom, one to `most`, with which intervals grow so much between two levels."""
+    low, high = 1.0, max(float(most), 1.0)
+    if _growth(high, level, strict) >= growth:
+        return high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        enough = _growth(middle, level, strict) >= growth
+        low, high = (middle, high) if enough else (low, middle)
+    return low

@@ -4,7 +4,9 @@ Heads, dimensions or weights that were chosen by a rule are set against sets of 
 were drawn at random. If the rule meant nothing, the chosen set would be one more draw, and the
 largest of draws + 1 sets as often as any other: with 20 draws in 1 of 21 cases. So a rule that is
 said to find what matters must beat the *largest* of 20 draws, which errs in less than 5 % whatever
-the distribution of the draws is. Their mean and spread would not do: one random set in many holds
+the distribution of the draws is. That counts the chance in which texts were seen, too: all sets are
+tried on the same ones. So it is enough to beat every draw there, and a bound over texts need not
+say so again. Their mean and spread would not do: one random set in many holds
 a part that matters, and a normal law knows nothing of it.
 
 For this the draws must have nothing in common with the chosen set or with each other; see
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,9 +49,9 @@ def over_draws(
 ) -> Estimate | None:
     """The median over draws of `rows` (draws, N): chosen less drawn, by draw and example.
 
-    Its lower bound is that of the smallest row, the draw that comes nearest; its upper bound is the
-    median of upper bounds that hold for all rows together. None with fewer than two examples, or
-    with too few draws for the level.
+    Its lower bound is that of the smallest row, the draw that comes nearest, or just above 0 where
+    every draw is beaten; its upper bound is the median of upper bounds that hold for all rows
+    together. None with fewer than two examples, or with too few draws for the level.
     """
     given = np.asarray(rows, dtype=np.float64)
     if not enough_draws(len(given), level):
@@ -61,7 +64,7 @@ def over_draws(
     high = float(np.median(means.simultaneous_high))
     # More examples do not bring the nearest draw down: what is left between the two stays.
     stays = max(value - nearest.value, 0.0) / max(value - nearest.low, 1e-300)
-    return Estimate(
+    found = Estimate(
         value,
         min(nearest.low, value),
         high,
@@ -71,6 +74,11 @@ def over_draws(
         lasting=min(stays, 1.0),
         remedy="a random draw does about as much, which more examples do not change",
     )
+    if not nearest.value > 0:
+        return found
+    # The test by ranks; to be surer takes more draws, and no number of examples.
+    p, remedy = 1 / (len(given) + 1), "it beats every draw, of which more would make it surer"
+    return replace(found, tested=(0.0, p), lasting=1.0, remedy=remedy).at_level(level)
 
 
 def jackknifed(sums: Floats, statistic: Callable[[Floats], Floats], groups: int = 40) -> Floats:

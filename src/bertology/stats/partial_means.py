@@ -36,6 +36,7 @@ from bertology.stats.intervals import (
     evidence_against_zero,
 )
 from bertology.stats.multiplicity import RowBlocks, in_blocks, max_statistics, step_down
+from bertology.stats.signed_roots import SignedRoots
 
 Floats = NDArray[np.float64]
 
@@ -109,21 +110,25 @@ def partial_means(
     check_level(level, "partial_means")
     blocks = values if isinstance(values, RowBlocks) else in_blocks(_checked(values))
     seen = [_seen(block, reach) for block in blocks]
-    mean, spread, most, against, n = (np.concatenate(column) for column in zip(*seen, strict=True))
+    mean, spread, most, against, n, freedom, half_step = (
+        np.concatenate(column) for column in zip(*seen, strict=True)
+    )
     half = stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * spread
     known = n > 1
     low, high = (np.where(known, mean + sign * half, np.nan) for sign in (-1, 1))
     all_low, all_high, one_low, one_high, p = (np.full(mean.size, np.nan) for _ in range(5))
     if known.any():
         influences = RowBlocks(lambda: (_influence(block)[0] for block in blocks))
-        # As `stats.paired.simultaneous` spends them, for all rows and for one.
-        alone = math.log(2 / (1 - level))
+        roots = SignedRoots(freedom[known], half_step[known])
+        # The tail on one side, for one row and for all.
+        one = math.log((1 - level) / 2)
         if among is None:
             null = max_statistics(influences, resamples=resamples, seed=seed)
             critical = float(np.quantile(null.max(axis=1), level))
-            together, rows = -float(log_ndtr(-critical)), int(known.sum())
+            each, rows = float(log_ndtr(-critical)), int(known.sum())
         else:
-            together, rows = alone + math.log(among), among
+            each, rows = one - math.log(among), among
+        alone, together = roots.budget(one), roots.budget(each)
         against_all = np.zeros(int(known.sum()))
         if support is None:
             few = mean[known], spread[known], n[known], level
@@ -136,14 +141,15 @@ def partial_means(
                 lower[known] = mean[known] + np.minimum(below, -strict)
                 upper[known] = mean[known] + np.maximum(above, strict)
         else:
-            ends = [_supported(block, support, (together, alone)) for block in blocks]
+            ends = _supported(blocks, support, (together, alone))
             filled = (all_low, all_high, one_low, one_high, against)
-            for row, found in zip(filled, np.concatenate(ends, axis=1), strict=True):
+            for row, found in zip(filled, ends, strict=True):
                 row[known] = found
+        tails = roots.log_tail(against[known])
         if among is None:
-            adjusted = step_down(np.maximum(-ndtri_exp(-against[known]), 0.0), null)
+            adjusted = step_down(np.maximum(-ndtri_exp(tails), 0.0), null)
         else:
-            adjusted = np.minimum(2 * among * np.exp(-against[known]), 1.0)
+            adjusted = np.minimum(2 * among * np.exp(tails), 1.0)
         p[known] = np.maximum(adjusted, against_all)
     low, high, all_low, all_high, one_low, one_high = (
         np.clip(b, *within) for b in (low, high, all_low, all_high, one_low, one_high)
@@ -159,10 +165,11 @@ def means_with_tests(
 
     Bounds take ten times as long, and of thousands of rows few are looked at.
     """
-    mean, spread, _, against, n = _seen(_checked(values), reach)
+    mean, spread, _, against, n, *law = _seen(_checked(values), reach)
     known, p = n > 1, np.full(mean.size, np.nan)
     _, few = _students(mean[known], spread[known], n[known], level, among)
-    p[known] = np.maximum(np.minimum(2 * among * np.exp(-against[known]), 1.0), few)
+    tails = SignedRoots(*law)[known].log_tail(against[known])
+    p[known] = np.maximum(np.minimum(2 * among * np.exp(tails), 1.0), few)
     return mean, p, n.astype(np.int64)
 
 
@@ -187,8 +194,11 @@ def _influence(block: NDArray[np.generic]) -> tuple[Floats, Floats, NDArray[np.i
 
 def _seen(
     block: NDArray[np.generic], reach: float
-) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int64]]:
-    """Of each row: mean, its error, what one example may do, evidence against 0, and count."""
+) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int64], Floats, Floats]:
+    """Of each row: mean, its error, what one example may do, evidence against 0, and count.
+
+    And the law of the evidence's signed root (`SignedRoots`).
+    """
     influence, mean, n = _influence(block)
     known, size = n > 1, influence.shape[1]
     spread, most, against = np.zeros(mean.size), np.zeros(mean.size), np.zeros(mean.size)
@@ -203,11 +213,12 @@ def _seen(
     if known.any():
         values, counts = distinct(influence + mean[known, None])
         against[known] = evidence_against_zero(values, counts, reach=worst)
-    return mean, spread, most, against, n
+    law = SignedRoots.of(block)
+    return mean, spread, most, against, n, law.freedom, law.half_step
 
 
 def _bounds(
-    influences: Iterable[Floats], most: Floats, budgets: tuple[float, ...]
+    influences: Iterable[Floats], most: Floats, budgets: tuple[Floats, ...]
 ) -> list[tuple[Floats, Floats]]:
     """Bounds of the means of influences by each budget, block by block."""
     found, at = [(np.empty(most.size), np.empty(most.size)) for _ in budgets], 0
@@ -216,25 +227,32 @@ def _bounds(
         values, counts = distinct(block) if len(block) else (block, None)
         for (below, above), budget in zip(found, budgets, strict=True):
             below[some], above[some] = bounded_mean_bounds(
-                values, counts, low=-most[some], high=most[some], budget=budget
+                values, counts, low=-most[some], high=most[some], budget=budget[some]
             )
         at += len(block)
     return found
 
 
 def _supported(
-    block: NDArray[np.generic], support: tuple[float, float], budgets: tuple[float, ...]
+    blocks: Iterable[NDArray[np.generic]],
+    support: tuple[float, float],
+    budgets: tuple[Floats, ...],
 ) -> NDArray[np.float64]:
     """Both bounds for each budget, and evidence against 0, of values within `support`."""
-    x = np.asarray(block, dtype=np.float64)
-    there = np.isfinite(x)
-    known = there.sum(axis=1) > 1
-    values, counts = np.where(there, x, support[0])[known], there[known].astype(np.float64)
-    of = partial(bounded_mean_bounds, values, counts, low=support[0], high=support[1])
-    bounds = [side for budget in budgets for side in of(budget=budget)]
-    reach = np.full(len(values), max(map(abs, support)))
-    against = evidence_against_zero(np.where(counts > 0, values, 0.0), counts, reach=reach)
-    return np.stack([*bounds, against])
+    found, at = list[NDArray[np.float64]](), 0
+    for block in blocks:
+        x = np.asarray(block, dtype=np.float64)
+        there = np.isfinite(x)
+        known = there.sum(axis=1) > 1
+        values, counts = np.where(there, x, support[0])[known], there[known].astype(np.float64)
+        of = partial(bounded_mean_bounds, values, counts, low=support[0], high=support[1])
+        some = slice(at, at + len(values))
+        bounds = [side for budget in budgets for side in of(budget=budget[some])]
+        reach = np.full(len(values), max(map(abs, support)))
+        against = evidence_against_zero(np.where(counts > 0, values, 0.0), counts, reach=reach)
+        found.append(np.stack([*bounds, against]))
+        at += len(values)
+    return np.concatenate(found, axis=1)
 
 
 def _students(

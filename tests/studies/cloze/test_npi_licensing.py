@@ -118,7 +118,7 @@ def simulated(rates: Mapping[str, float], *, seed: int = 0, alike: float = 40) -
             }
         ),
         "states": leaning(rates),
-        **{f"states-shuffled-{copy}": leaning({}) for copy in range(4)},
+        **{f"states-shuffled-{copy}": leaning({}) for copy in range(NpiLicensing.copies)},
     }
     about = Provenance("npi-licensing", 1, {}, {"name": "m", "fingerprint": "f"},
                        {"name": "c", "fingerprint": "c"})  # fmt: skip

@@ -198,6 +198,7 @@ class AttentionParser(Resampled):
         fields=frozenset({"text", "words", "heads", "relations"}),
     )
     finds_words: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AttentionParserResult
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     all_heads: ClassVar[bool] = True

@@ -190,6 +190,7 @@ class AttentionTrees(Trees):
         capabilities=frozenset({"patterns"}),
         fields=frozenset({"text", "words", "heads", "relations"}),
     )
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AttentionTreesResult
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     all_heads: ClassVar[bool] = True

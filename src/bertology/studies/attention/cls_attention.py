@@ -117,6 +117,7 @@ class ClsAttention(Tagged):
     """
 
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = ClsAttentionResult
 
     def check(self, encoder: Encoder, corpus: Corpus) -> None:

@@ -268,6 +268,7 @@ class CoreferenceHeads(Tagged):
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words", "coreference"})
     )
     finds_words: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = CoreferenceHeadsResult
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
 

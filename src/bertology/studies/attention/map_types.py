@@ -258,7 +258,7 @@ class MapTypes(Sampled):
     single heads are not corrected. What looks heterogeneous need not carry meaning.
     """
 
-    version: ClassVar[int] = 4  # shares are corrected for the network's mistakes
+    version: ClassVar[int] = 5  # bounds follow Student's law where many values make a mean
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = MapTypesResult
     standard: ClassVar[bool] = True

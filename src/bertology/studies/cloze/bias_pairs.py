@@ -109,6 +109,7 @@ class BiasPairs(Resampled):
     """
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "contrast"}), head="mlm")
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = BiasPairsResult
     block: ClassVar[int] = 128
     fills_gpu: ClassVar[bool] = True

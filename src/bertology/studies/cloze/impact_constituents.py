@@ -137,6 +137,7 @@ class ImpactConstituents(Resampled):
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words"}), head="mlm")
     finds_words: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = ImpactConstituentsResult
     block: ClassVar[int] = 32
 

@@ -352,6 +352,7 @@ class MalformedInput(Tagged):
     """
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}), head="saved")
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = MalformedInputResult
     block: ClassVar[int] = 1024
     fills_gpu: ClassVar[bool] = True

@@ -396,6 +396,7 @@ class NameGuesses(Facts):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "answer", "group", "entity"}), head="mlm"
     )
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = NameGuessesResult
 
     top: int = parameter(

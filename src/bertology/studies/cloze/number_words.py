@@ -128,6 +128,7 @@ class NumberWords(ClozeStudy):
         capabilities=frozenset({"residual"}),
         head="mlm",
     )
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = NumberWordsResult
     fills_gpu: ClassVar[bool] = True
 

@@ -136,6 +136,7 @@ class PerturbedMasking(Trees):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "words", "heads", "relations"}), head="mlm"
     )
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = PerturbedMaskingResult
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     trees: ClassVar[tuple[str, ...]] = (*SPANNING, *PROJECTIVE)

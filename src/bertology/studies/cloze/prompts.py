@@ -219,6 +219,7 @@ class Prompts(Facts):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "answer", "group", "entity", "wordings"}), head="mlm"
     )
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = PromptsResult
 
     wordings: int = parameter(

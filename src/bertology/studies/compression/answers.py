@@ -109,6 +109,7 @@ class Answers(Blocks):
     """
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"label"}), head="classification", task=True)
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AnswersResult
     compared_over: ClassVar[tuple[str, ...]] = (TASK, "grammar-heuristics")
     fewest: ClassVar[int] = 2

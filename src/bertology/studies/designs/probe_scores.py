@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from bertology.stats import Estimate
 from bertology.stats.best_of_many import leading, picked_on_other_half
+from bertology.stats.crossed import joint_freedom
 from bertology.stats.layer_orders import in_this_order
 from bertology.stats.least_means import least_means
 from bertology.studies.designs.shares import per_item
@@ -120,14 +121,23 @@ def among_copies(found: Estimate, values: Sequence[float]) -> Estimate:
     """What a model has beyond the mean of copies, with an interval over these, too.
 
     Copies with shuffled weights differ among each other by more than sentences do: the model is set
-    against their mean, as one more copy would be (Student's t).
+    against their mean, as one more copy would be (Student's t). More sentences do not change how
+    copies differ, and at another level the quantile of a few copies grows most.
     """
+    few = len(values) - 1
     spread = float(np.std(values, ddof=1)) * np.sqrt(1 + 1 / len(values))
-    reach = spread * float(stdtrit(len(values) - 1, (1 + found.level) / 2))
+    reach = spread * float(stdtrit(few, (1 + found.level) / 2))
+    sides = found.value - found.low, found.high - found.value
+    below, above = (float(np.hypot(side, reach)) for side in sides)
+    many = found.freedom or found.n - 1
+    whole = (below + above) / 2
     return replace(
         found,
-        low=found.value - float(np.hypot(found.value - found.low, reach)),
-        high=found.value + float(np.hypot(found.high - found.value, reach)),
+        low=found.value - below,
+        high=found.value + above,
+        lasting=reach / whole if whole > 0 else 0.0,
+        freedom=min(joint_freedom((reach, few), (side, many), found.level) for side in sides),
+        remedy="copies with shuffled weights differ by as much, which more data do not change",
     )
 
 

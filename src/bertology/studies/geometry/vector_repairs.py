@@ -24,7 +24,7 @@ from bertology.stats.rank_agreement import Agreement, PairLinks, together
 from bertology.stats.vector_repairs import REPAIRS, Learnt
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probes import INPUT
-from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
+from bertology.studies.designs.shuffled_copies import COPIES, MODEL, ShuffledCopies
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.geometry.shared.pair_scores import (
     Against,
@@ -353,12 +353,13 @@ class VectorRepairs(ShuffledCopies, Resampled):
     """
 
     version: ClassVar[int] = 4  # controls are gates, and what is stated is judged
+    measured_version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "text_b", "label"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = VectorRepairsResult
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
-    copies: ClassVar[int] = 6  # with shuffled weights: one alone would not tell how they scatter
+    copies: ClassVar[int] = COPIES
 
     repairs: tuple[str, ...] = parameter((), "Which repairs (centred,whitened); all if not given.")
     components: int = parameter(

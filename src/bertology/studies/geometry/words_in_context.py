@@ -23,7 +23,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
+from bertology.studies.designs.shuffled_copies import COPIES, MODEL, ShuffledCopies
 from bertology.studies.designs.tables import bounded, labelled_table
 from bertology.studies.geometry.word_senses.scores import Told, word_means
 from bertology.studies.study import Context, Needs
@@ -164,13 +164,14 @@ class WordsInContext(ShuffledCopies):
     """
 
     version: ClassVar[int] = 3  # controls are gates, and what is stated is judged
+    measured_version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "targets", "label"}), task=True
     )
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = WordsInContextResult
     fewest: ClassVar[int] = _FEWEST
-    copies: ClassVar[int] = 4  # with shuffled weights
+    copies: ClassVar[int] = COPIES
     fills_gpu: ClassVar[bool] = True
 
     examples: int = drawn(2000, "pairs", minimum=_FEWEST)

@@ -31,7 +31,7 @@ from bertology.studies.designs.probe_scores import (
     rows_of_tasks,
 )
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
+from bertology.studies.designs.shuffled_copies import COPIES, MODEL, ShuffledCopies
 from bertology.studies.designs.tables import bounded, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
@@ -315,7 +315,7 @@ class LinearOrder(ShuffledCopies, Resampled):
     trained and scored on the same two sets. Baselines are chance, the word's most frequent answer,
     the linear rule, the input of the first layer, windows of one to four words on either side (what
     enters the first layer, without places, side by side: neighbours may tell without any
-    structure), and four copies of the model with its weights in random order. What claims state is
+    structure), and ten copies of the model with its weights in random order. What claims state is
     told beyond a guess, or more by later layers than by earlier ones; all else is a control, and
     where the best layer does not surely beat one, nothing is concluded.
 
@@ -330,8 +330,9 @@ class LinearOrder(ShuffledCopies, Resampled):
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = LinearOrderResult
     version: ClassVar[int] = 4  # controls are gates; rises and falls ask for the order of layers
+    measured_version: ClassVar[int] = 2
     fewest: ClassVar[int] = 20
-    copies: ClassVar[int] = 4  # of shuffled weights: chance makes some fall more than others
+    copies: ClassVar[int] = COPIES  # chance makes some fall more than others
 
     pooling: str = pooling_of("a word")
 

@@ -24,6 +24,7 @@ from bertology.stats import Estimate
 from bertology.studies.designs.probe_scores import TaskScores, least_gain, rows_of_tasks
 from bertology.studies.designs.probes import Probing, ProbingResult
 from bertology.studies.designs.shares import per_item
+from bertology.studies.designs.shuffled_copies import COPIES
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Needs
 
@@ -236,7 +237,7 @@ class SentenceProbes(Probing):
     depth of its tree, the phrases at the top of it, whether two neighbouring words were exchanged.
     Semantics: tense, number of subject and object, whether a word does not fit, whether two clauses
     were exchanged. Of every ten sentences two are scored and one is held out. The most frequent
-    label, the input of the first layer (the words without their context) and four copies of the
+    label, the input of the first layer (the words without their context) and ten copies of the
     model with its weights in random order are baselines. Syntax and semantics count as told if some
     layer surely beats all of them, and the copies by more than these differ among each other;
     surface features, which words tell by themselves, if some layer surely beats the most frequent
@@ -253,12 +254,13 @@ class SentenceProbes(Probing):
     """
 
     version: ClassVar[int] = 3  # controls are gates, and what is stated is judged
+    measured_version: ClassVar[int] = 2
     offers: ClassVar[Mapping[str, ProbedTask]] = SENTENCE_TASKS
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "sentence_labels"}))
     result_type: ClassVar[type[Result]] = SentenceProbesResult
     compared_over: ClassVar[tuple[str, ...]] = ("grammar-sentences",)
     controls: ClassVar[bool] = False
-    copies: ClassVar[int] = 4
+    copies: ClassVar[int] = COPIES
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Accuracy by layer, gains, places of tasks and groups, steps between groups."""

@@ -173,6 +173,7 @@ class TensorProducts(Resampled):
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "heads"}))
     finds_words: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = TensorProductsResult
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     fewest: ClassVar[int] = 50

@@ -141,6 +141,10 @@ class MagnitudePruning(Prunings):
     result_type: ClassVar[type[Result]] = MagnitudePruningResult
     variant: ClassVar[str] = "magnitude"
 
+    # A spread of 0.01 is surely below 0.02 with five seeds in 25 of 100 cases, with ten in 71.
+    seeds: int = parameter(
+        10, "Runs, each with another seed; one gives no verdicts, two no agreement.", minimum=1
+    )
     threshold: str = parameter(
         "global",
         "The smallest weights of the whole model go, or of each matrix the same share.",

@@ -401,8 +401,9 @@ class SyntaxHeads(FollowedLinks):
     sentences and scored on the other; the offset is the best of all sentences, which flatters it a
     little and never the head. `selectivity` is the share of hits less that of finding the same word
     from the other words of the sentence: a head that looks there whatever the source follows no
-    link. Claims need both. Intervals are over sentences and hold for all relations together. The
-    other way round, each head's surest relation is picked on one half and scored on the other.
+    link. Claims need both. Intervals are over sentences and hold for all relations together; a
+    claim about one relation, named before looking, has one for that relation alone. The other way
+    round, each head's surest relation is picked on one half and scored on the other.
     Relations are those of the corpus: with their subtypes (`aux`), subtypes (`aux:pass`), those
     without (`aux:plain`), `all` but punctuation, and `prep`, from a word to the preposition of what
     depends on it. Others may be named: `verb-subject`, `noun-pronoun`, `frame`, your own `links`.
@@ -417,6 +418,7 @@ class SyntaxHeads(FollowedLinks):
 
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     finds_words: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
     version: ClassVar[int] = 2  # controls are gates; saying "no head" asks for one that does
     # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what

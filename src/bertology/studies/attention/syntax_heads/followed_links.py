@@ -144,8 +144,13 @@ class FollowedLinks(Tagged):
 
         rows = {name: np.array(values) for name, values in picked.values.items()}
         share = self._of_links(rows["share"], least=0.0, families=1)
-        gain = self._of_links(rows["share"] - rows["baseline"], least=-1.0)
-        chosen = self._of_links(rows["share"] - rows["elsewhere"], least=-1.0)
+        gains = rows["share"] - rows["baseline"], rows["share"] - rows["elsewhere"]
+        gain, chosen = (self._of_links(of, least=-1.0) for of in gains)
+        # A claim names one relation before looking, and both questions must be surely answered.
+        alone = [
+            partial_means(of, reach=1.0, within=(-1.0, 1.0), level=self.level, among=1)
+            for of in gains
+        ]
         heads = np.array(picked.best) % (shape[0] * shape[1])
         first, rest = dict[str, Any](), dict[str, Any]()
         for name, column in picked.columns.items():
@@ -160,8 +165,10 @@ class FollowedLinks(Tagged):
             "share_with_special": _means(rows["special"]),
             "baseline": _means(rows["baseline"]),
             **with_bounds("gain", gain),
+            "gain_alone_low": alone[0].alone_low,
             "gain_alone_high": gain.alone_high,
             **with_bounds("selectivity", chosen),
+            "selectivity_alone_low": alone[1].alone_low,
             "selectivity_alone_high": chosen.alone_high,
         }
         return pd.DataFrame(columns)
@@ -288,7 +295,7 @@ class FollowedLinks(Tagged):
         """Of each row its gain over the offset; its control is finding it from other words."""
         for _, row in rows[rows["n"] > 1].iterrows():
             gain, elsewhere = (
-                Estimate(*(row[f"{of}{end}"] for end in ("", "_low", "_alone_high")),
+                Estimate(*(row[f"{of}{end}"] for end in ("", "_alone_low", "_alone_high")),
                          int(row["n"]), self.level, "sentences")
                 for of in ("gain", "selectivity")
             )  # fmt: skip

@@ -8,6 +8,7 @@ ranks in the vocabulary and among the relation's objects come from the same pass
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from bertology.data.clozes import worded
 from bertology.data.corpus import Field
 from bertology.errors import DataError
 from bertology.stats import Estimate, bounded_mean_bounds, percentile_interval
+from bertology.stats.signed_roots import SignedRoots
 from bertology.studies.designs.blocks import Resampled
 
 if TYPE_CHECKING:
@@ -292,9 +294,7 @@ def share(
 ) -> Estimate:
     """The mean of values between `least` and 1, with bounds that no rare event breaks."""
     x = np.asarray(values, np.float64)
-    budget = float(np.log(2 * families / (1 - level)))
-    bounds = bounded_mean_bounds(x[None], None, low=least, high=1.0, budget=budget)
-    return Estimate(x.mean(), *_within(bounds, least), len(x), level, "facts")
+    return Estimate(x.mean(), *_bounds(x, least, 1.0, level, families), len(x), level, "facts")
 
 
 def share_by_subject(
@@ -312,19 +312,18 @@ def share_by_subject(
     scale = len(sizes) / len(x)
     sums: Floats = np.bincount(at, weights=x).astype(np.float64) * scale
     most = float(sizes.max()) * scale
-    bounds = bounded_mean_bounds(
-        sums[None],
-        None,
-        low=least * most,
-        high=most,
-        budget=float(np.log(2 * families / (1 - level))),
-    )
-    return Estimate(x.mean(), *_within(bounds, least), len(sizes), level, "subjects")
+    low, high = _bounds(sums, least * most, most, level, families)
+    return Estimate(x.mean(), max(low, least), min(high, 1.0), len(sizes), level, "subjects")
 
 
-def _within(bounds: tuple[Floats, Floats], least: float) -> tuple[float, float]:
-    """Bisection may end a hair outside of where values can lie, or at a negative zero."""
-    return max(float(bounds[0][0]), least) + 0.0, min(float(bounds[1][0]), 1.0)
+def _bounds(
+    x: Floats, lowest: float, highest: float, level: float, families: int
+) -> tuple[float, float]:
+    """Of the mean of values between two ends."""
+    budget = SignedRoots.of(x[None]).budget(math.log((1 - level) / 2 / families))
+    low, high = bounded_mean_bounds(x[None], None, low=lowest, high=highest, budget=budget)
+    # Bisection may end a hair outside of where values can lie, or at a negative zero.
+    return max(float(low[0]), lowest) + 0.0, min(float(high[0]), highest)
 
 
 def macro(

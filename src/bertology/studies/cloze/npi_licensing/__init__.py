@@ -34,6 +34,7 @@ from bertology.studies.cloze.npi_licensing.paradigms import (
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import in_order, start_of
 from bertology.studies.designs.probe_scores import among_copies
+from bertology.studies.designs.shuffled_copies import COPIES
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
@@ -327,7 +328,7 @@ class NpiLicensing(Resampled):
 
     Probes and classifiers are scored on paradigms that did not train them: in environments that
     did ("seen"), and in new ones ("new"; whether there is an NPI is asked of new NPIs). Layers are
-    picked on one half and scored on the other. Claims are judged beyond words, or beyond four
+    picked on one half and scored on the other. Claims are judged beyond words, or beyond ten
     copies with shuffled weights; intervals are over environments, NPIs or both.
 
     Source: Warstadt et al. (2019), "Investigating BERT's knowledge of language: five analysis
@@ -347,7 +348,9 @@ class NpiLicensing(Resampled):
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     fewest: ClassVar[int] = 40
     fills_gpu: ClassVar[bool] = True
-    copies: ClassVar[int] = 4  # of shuffled weights
+    version: ClassVar[int] = 2  # ten copies, whose scatter lasts
+    measured_version: ClassVar[int] = 2
+    copies: ClassVar[int] = COPIES
 
     examples: int = parameter(
         4000,

@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 from bertology.errors import DataError
 from bertology.stats import Estimate
 from bertology.stats.crossed import joint_freedom
+from bertology.stats.least_means import least_estimate
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement, rank_values
 
 if TYPE_CHECKING:
@@ -289,22 +290,8 @@ class Against:
 
 
 def least_of(differences: Sequence[Against], links: PairLinks, *, level: float) -> Estimate:
-    """The smallest of some differences: all must be above zero for it to be.
-
-    For that each is tested alone; that one of them is below zero needs a correction.
-    """
-    each = [one.estimate(links, level) for one in differences]
-    strict = [one.estimate(links, 1 - (1 - level) / len(differences)) for one in differences]
-    value = min(one.value for one in each)
-    low, high = min(one.low for one in each), min(one.high for one in strict)
-    return replace(
-        each[0],
-        value=value,
-        low=low,
-        high=max(high, value),
-        lasting=min(each, key=lambda one: one.low).lasting,
-        freedom=min(one.freedom or np.inf for one in each),  # at another level none is too narrow
-    )
+    """The smallest of some differences: all must be above zero for it to be."""
+    return least_estimate(lambda at: [one.estimate(links, at) for one in differences], level=level)
 
 
 def rests_on(found: Estimate) -> str:

@@ -26,7 +26,7 @@ from bertology.stats import Estimate
 from bertology.stats.rank_agreement import PairLinks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probes import INPUT
-from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
+from bertology.studies.designs.shuffled_copies import COPIES, MODEL, ShuffledCopies
 from bertology.studies.geometry.shared.pair_scores import (
     check_judged,
     components,
@@ -316,12 +316,13 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
     """
 
     version: ClassVar[int] = 4  # controls are gates; lower layers ask for the order
+    measured_version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = StaticEmbeddingsResult
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
-    copies: ClassVar[int] = 4  # with shuffled weights: one alone would not tell how they scatter
+    copies: ClassVar[int] = COPIES
 
     contexts: str = parameter(
         "grammar", "The corpus in which words are looked for: name, path or hub id."

@@ -20,7 +20,7 @@ from bertology.results.points import PointColumns
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.designs.blocks import Resampled
-from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
+from bertology.studies.designs.shuffled_copies import COPIES, MODEL, ShuffledCopies
 from bertology.studies.geometry.word_senses.data import SenseData
 from bertology.studies.geometry.word_senses.tables import Senses
 from bertology.studies.study import Context, Needs
@@ -295,11 +295,12 @@ class WordSenses(ShuffledCopies, Resampled):
     """
 
     version: ClassVar[int] = 4  # controls are gates, and what is stated is judged
+    measured_version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "senses"}))
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = WordSensesResult
     fewest: ClassVar[int] = 10
-    copies: ClassVar[int] = 4  # with shuffled weights: some tell more than others by chance
+    copies: ClassVar[int] = COPIES  # some tell more than others by chance
     fills_gpu: ClassVar[bool] = True
 
     examples: int = drawn(2000, "texts", minimum=10)

@@ -15,6 +15,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.blocks import Sampled
+from bertology.studies.designs.shuffled_copies import COPIES
 from bertology.studies.probing.numeracy.results import (
     NumeracyResult,
     by_group,
@@ -52,7 +53,7 @@ class Numeracy(Sampled):
     right if it is off by no more than the tolerance, a share of the range of training values.
     Numbers are written as in the corpus, which the tokenizer cuts into pieces, with their digits
     apart (1 2 3), and with a power of ten (1.23e2). Baselines: the mean, or most frequent place;
-    the length of the number; a random vector for each piece; eight copies of the model with its
+    the length of the number; a random vector for each piece; ten copies of the model with its
     weights in random order. The input of the first layer is a layer of its own. Groups, which are
     notations and ranges, are judged only if they are surely decoded beyond all baselines.
     Intervals are over numbers and seeds; each seed draws four fifths of the training examples.
@@ -69,7 +70,8 @@ class Numeracy(Sampled):
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = NumeracyResult
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
-    copies: ClassVar[int] = 8  # of shuffled weights
+    measured_version: ClassVar[int] = 2
+    copies: ClassVar[int] = COPIES
     fewest: ClassVar[int] = 10
     fewest_numbers: ClassVar[int] = 10  # of a group, near and far
 

@@ -391,6 +391,7 @@ class Fragments(Trials):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "label", "group"}), task=True
     )
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = FragmentsResult
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     trains_models: ClassVar[bool] = True
