@@ -107,6 +107,14 @@ def test_what_fails_is_surely_too_small_as_well() -> None:
     assert outcomes(small, OPEN, OPEN, margin=0.005)[0] == "inconclusive"
 
 
+def test_a_level_is_told_only_where_it_is_another_one() -> None:
+    """That it fails needs 97.5 % where the other task is open; that it is too small does not."""
+    found = corrected([verdict(x, margin=0.005) for x in ((-0.02, -0.001), (-0.004, 0.004))])
+    assert [v.outcome.value for v in found] == ["negligible", "negligible"]
+    assert found[0].alone is Outcome.FAILS
+    assert "but not at" not in found[0].measured
+
+
 def test_what_holds_is_there_as_well() -> None:
     """Tasks whose size is open do not differ from those on which the claim holds."""
     large, there = (0.5, 0.6), (0.002, 0.02)

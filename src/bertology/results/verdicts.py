@@ -294,7 +294,7 @@ def _notes(verdict: Verdict) -> list[str]:
 def _alone_text(verdict: Verdict) -> str:
     """What it would be without the verdicts that it was judged with, where that differs."""
     alone, e, level = verdict.alone, verdict.estimate, verdict.level
-    if alone is verdict.outcome or e is None or level is None:
+    if alone is verdict.outcome or e is None or level is None or level <= e.level:
         return ""
     own, strict = _percent(e.level), _percent(level)
     return f"{alone.in_words} at {own}, but not at the {strict} that all verdicts together need"
