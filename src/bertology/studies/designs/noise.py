@@ -91,7 +91,8 @@ def _smallest(contrasts: Contrasts) -> OfLayers:
     """The smallest difference, of values (…, layers)."""
 
     def smallest(values: Floats) -> Floats:
-        return contrasts(np.atleast_2d(values)).min(axis=0).reshape(values.shape[:-1])
+        found: Floats = contrasts(np.atleast_2d(values)).min(axis=0).reshape(values.shape[:-1])
+        return found
 
     return smallest
 
