@@ -35,6 +35,7 @@ def look(encoder: Encoder, store: Path, size: int = 60, **how: object) -> Attent
 
 class TestResult(ResultConformance):
     measures = frozenset({"attention-previous", "attention-entropy", "layer-attention-self"})
+    begins_with_named = False  # no weight is tested: one sure row among others cannot be
 
     @staticmethod
     def make() -> Result:
