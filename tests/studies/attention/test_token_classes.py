@@ -140,8 +140,10 @@ def test_the_change_from_another_model(encoder: Encoder) -> None:
             weights.add_(old).div_(2)
     result = planted.ask(TokenClasses(other="before"), encoder, planted.corpus(40), other=before)
     found = result.evidence()["noun_change"]
-    assert found.low > 0.05  # beyond what noise on the same weights does
-    assert (found.n, found.unit) == (20, "noisy copies")
+    ((_, beyond),) = found.controls
+    assert found.low > 0.05
+    assert beyond.low > 0.05  # what noise on the same weights does not do
+    assert (beyond.n, beyond.unit) == (20, "noisy copies")
     table = result.table()
     moved = table[(table["change_p"] < 0.05) & (table["change"].abs() > 1e-4)]
     assert set(zip(moved["layer"], moved["head"], strict=True)) == {planted.NOUNS}

@@ -128,10 +128,10 @@ def deep(*changed: int) -> Encoder:
 
 def test_the_last_layers_are_said_to_have_moved_only_where_they_have() -> None:
     late, early = (compare(deep(*changed), deep(), noise=10) for changed in ((6, 7), (0,)))
-    assert all(late.evidence()[q].low > 0 for q in CLAIMED)
+    assert all(late.evidence()[q].surely_there for q in CLAIMED)
     profile = early.table("layers")["change"].to_numpy()
     assert profile[-2:].mean() > profile[:-2].mean() + 0.015  # adds up, as that by noise does
-    assert not any(early.evidence()[q].low > 0 for q in CLAIMED)
+    assert not any(early.evidence()[q].surely_there for q in CLAIMED)
 
 
 def test_noise_in_place_of_training_bears_out_no_claim() -> None:
@@ -164,6 +164,12 @@ def made_draws(
     return apart.mean(0), apart - apart.mean(0), change
 
 
+def beyond(change: Estimate, draws: np.ndarray, errors: ExampleErrors | None = None) -> Estimate:
+    """What is left of a change beyond noise: its control."""
+    ((_, found),) = beyond_noise(change, draws, 0.0, errors).controls
+    return found
+
+
 def test_texts_are_told_from_noise_in_what_leaves_a_question_open() -> None:
     draws, influence, _ = made_draws(0, noise=1.0, texts=4.0)
     errors = ExampleErrors.of(influence, "texts")
@@ -173,7 +179,7 @@ def test_texts_are_told_from_noise_in_what_leaves_a_question_open() -> None:
     assert draws.std(ddof=1) == pytest.approx((1 + errors.apart**2) ** 0.5, rel=0.4)
     rule = Rule("moved", Relation.ABOVE, 0.0)
     by_texts, by_noise = (
-        beyond_noise(change, draws, 0.0, ExampleErrors.of(influence, "texts"))
+        beyond(change, draws, ExampleErrors.of(influence, "texts"))
         for draws, influence, change in (
             made_draws(1, noise=0.05, texts=4.0, more=1.2),
             made_draws(1, noise=2.0, texts=0.05, more=1.2),
@@ -197,10 +203,10 @@ def test_noise_as_one_more_draw_is_seldom_called_training() -> None:
     for seed in range(300):
         for name, more in (("error", 0.0), ("power", 3.0)):
             draws, influence, change = made_draws(seed, noise=1.0, texts=2.0, more=more)
-            sharp = beyond_noise(change, draws, 0.0, ExampleErrors.of(influence, "texts"))
+            sharp = beyond(change, draws, ExampleErrors.of(influence, "texts"))
             found[name] += sharp.low > 0 or (not more and sharp.high < 0)
             if more:
-                found["before"] += beyond_noise(change, draws, 0.0).low > 0
+                found["before"] += beyond(change, draws).low > 0
     assert found["error"] <= 0.05 * 300 + 3 * (0.05 * 0.95 * 300) ** 0.5
     assert found["power"] > 1.1 * found["before"]
 

@@ -200,7 +200,6 @@ class AttentionParser(Resampled):
     finds_words: ClassVar[bool] = True
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AttentionParserResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     all_heads: ClassVar[bool] = True
     fewest: ClassVar[int] = 4
 

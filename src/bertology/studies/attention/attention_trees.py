@@ -192,7 +192,6 @@ class AttentionTrees(Trees):
     )
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = AttentionTreesResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     all_heads: ClassVar[bool] = True
     trees: ClassVar[tuple[str, ...]] = SPANNING
 

@@ -270,7 +270,6 @@ class CoreferenceHeads(Tagged):
     finds_words: ClassVar[bool] = True
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = CoreferenceHeadsResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
 
     window: int = parameter(
         128, "Tokens that are read at once; documents are cut at ends of sentences.", minimum=16

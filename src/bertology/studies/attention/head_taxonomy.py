@@ -374,7 +374,6 @@ class HeadTaxonomy(Resampled):
 
     version: ClassVar[int] = 2  # trends are over texts, and not over layers
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
-    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = HeadTaxonomyResult
     block: ClassVar[int] = 64
     all_heads: ClassVar[bool] = True

@@ -198,7 +198,6 @@ class SeparatorNoop(Resampled):
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="mlm"
     )
-    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = SeparatorNoopResult
     block: ClassVar[int] = 64
     all_heads: ClassVar[bool] = True

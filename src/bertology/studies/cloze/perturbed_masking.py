@@ -138,7 +138,6 @@ class PerturbedMasking(Trees):
     )
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = PerturbedMaskingResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     trees: ClassVar[tuple[str, ...]] = (*SPANNING, *PROJECTIVE)
     block: ClassVar[int] = 32
 

@@ -252,7 +252,6 @@ class ReasoningChains(ClozeStudy):
     )
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = ReasoningChainsResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     block: ClassVar[int] = 500
     fills_gpu: ClassVar[bool] = True
 

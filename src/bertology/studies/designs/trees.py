@@ -55,8 +55,6 @@ _ARCS = (
     "to what hangs from it. Blue arcs are annotated, too; vermilion broken ones are not. "
     "Punctuation is left out."
 )
-ELSEWHERE = "the same words found from other words"
-"""What a head is set against that looks at a word wherever it looks from."""
 _RELATIONS = (
     "One row for each relation: the share of its arcs that {} finds, and what it gains over the "
     "best baseline, in per cent and points, with intervals for all relations together. Both were "
@@ -459,14 +457,8 @@ class Trees(Resampled):
         if relations.empty:
             return None
         lows = relations[["gain_low", "selectivity_low"]].min(axis=1).to_numpy()
-        row = relations.iloc[int(lows.argmax())]
-        gain, elsewhere = (
-            Estimate(*(row[f"{of}{end}"] for end in ("", "_low", "_alone_high")), int(row["n"]),
-                     self.level, "sentences")
-            for of in ("gain", "selectivity")
-        )  # fmt: skip
-        most = float(relations["gain_alone_high"].max())
-        return replace(gain, high=most).with_controls({ELSEWHERE: elsewhere})
+        found = beyond_elsewhere(relations.iloc[int(lows.argmax())], self.level)
+        return replace(found, high=float(relations["gain_alone_high"].max()))
 
     def gains(self, trees: pd.DataFrame) -> dict[str, Estimate | None]:
         """The gain of each kind of tree over its best baseline, both cross-fitted."""
@@ -487,6 +479,21 @@ class Trees(Resampled):
             labels = {"tree": [tree], "baseline": base.names(tree)}
             found.append(labelled_table(labels, with_bounds("score", means, p=False)))
         return pd.concat(found, ignore_index=True)
+
+
+def beyond_elsewhere(row: pd.Series[Any], level: float, low: str = "_low") -> Estimate:
+    """The gain of a row over the best baseline; `low` names its lower bound.
+
+    Its control is finding the same words from other words: what looks at a word wherever it looks
+    from finds the links of that word, too.
+    """
+
+    def side(of: str) -> Estimate:
+        value, least, high = (float(row[f"{of}{end}"]) for end in ("", low, "_alone_high"))
+        return Estimate(value, least, high, int(row["n"]), level, "sentences")
+
+    control = {"the same words found from other words": side("selectivity")}
+    return side("gain").with_controls(control)
 
 
 def kept_sentences(measured: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]:

@@ -195,8 +195,8 @@ def _value(result: Result, tracked: Tracked) -> Estimate:
         found, k = evidence[measure], tracked.scale
         if tracked.gain:  # is there where it is beyond all that it is set against
             found = found.beyond_all()
-        ends = {"value": k * found.value, "low": k * found.low, "high": k * found.high}
-        return replace(found, **ends, controls=())
+        low, high = k * found.low, k * found.high
+        return replace(found, value=k * found.value, low=low, high=high, controls=())
     known = {m.name: m for m in result.measures() if not m.kinds}
     if not measure:
         must = f"name what {result.provenance.study} measured: {', '.join([*evidence, *known])}"

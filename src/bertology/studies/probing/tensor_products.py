@@ -175,7 +175,6 @@ class TensorProducts(Resampled):
     finds_words: ClassVar[bool] = True
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = TensorProductsResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     fewest: ClassVar[int] = 50
 
     vector: str = parameter(

@@ -420,7 +420,6 @@ class SyntaxHeads(FollowedLinks):
     finds_words: ClassVar[bool] = True
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
-    version: ClassVar[int] = 2  # controls are gates; saying "no head" asks for one that does
     # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what
     # a model computes would be padding.
     block: ClassVar[int] = 1024

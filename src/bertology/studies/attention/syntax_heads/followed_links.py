@@ -35,7 +35,7 @@ from bertology.studies.attention.syntax_heads.link_counts import (
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.shares import best_of_other_half, per_item
 from bertology.studies.designs.tables import head_table, with_bounds
-from bertology.studies.designs.trees import ELSEWHERE
+from bertology.studies.designs.trees import beyond_elsewhere
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -294,14 +294,9 @@ class FollowedLinks(Tagged):
     ) -> Iterator[tuple[str, Estimate]]:
         """Of each row its gain over the offset; its control is finding it from other words."""
         for _, row in rows[rows["n"] > 1].iterrows():
-            gain, elsewhere = (
-                Estimate(*(row[f"{of}{end}"] for end in ("", "_alone_low", "_alone_high")),
-                         int(row["n"]), self.level, "sentences")
-                for of in ("gain", "selectivity")
-            )  # fmt: skip
             direction = f"_{quantity_of(str(row['direction']))}" if by_direction else ""
             name = f"{quantity_of(str(row['relation']))}{direction}_gain"
-            yield name, gain.with_controls({ELSEWHERE: elsewhere})
+            yield name, beyond_elsewhere(row, self.level, low="_alone_low")  # for its own relation
 
     def following(self, heads: pd.DataFrame) -> Estimate | None:
         """The share of heads that gain five points or more on some relation.

@@ -348,7 +348,6 @@ class NpiLicensing(Resampled):
     version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     fewest: ClassVar[int] = 40
     fills_gpu: ClassVar[bool] = True
-    version: ClassVar[int] = 2  # ten copies, whose scatter lasts
     measured_version: ClassVar[int] = 2
     copies: ClassVar[int] = COPIES
 

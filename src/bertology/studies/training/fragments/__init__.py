@@ -393,7 +393,6 @@ class Fragments(Trials):
     )
     version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = FragmentsResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
     trains_models: ClassVar[bool] = True
 
     amounts: tuple[int, ...] = parameter(
