@@ -205,7 +205,6 @@ class StructuralFigures(TreesResult):
     def _layers(self) -> Figure:
         table = self.tables["layers"].set_index("layer").sort_index()
         rows = table.loc[0:]  # the first row is the input
-
         chain = self.tables["scores"].set_index("score")["chain"]
         bands = [
             Band.of_columns("the layer's states", rows, "uuas"),
