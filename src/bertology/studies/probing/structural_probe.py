@@ -210,13 +210,12 @@ class StructuralFigures(TreesResult):
     def _layers(self) -> Figure:
         table = self.tables["layers"].set_index("layer").sort_index()
         rows = table.loc[0:]  # the first row is the input
-
-        scores = self.tables["scores"].set_index("score")
+        chain = self.tables["scores"].set_index("score")["chain"]
         bands = [
             Band.of_columns("the layer's states", rows, "uuas"),
             Band("weights shuffled", 100 * rows["shuffled_uuas"].to_numpy()),
             Band("the input", np.full(len(rows), 100 * table["uuas"].iloc[0])),
-            Band("a chain", np.full(len(rows), 100 * scores.loc["uuas", "chain"])),
+            Band("a chain", np.full(len(rows), 100 * float(chain["uuas"]))),
         ]
         title = f"Annotated arcs in the trees of structural probes\n{self.about}"
         return layer_profile(bands, title=title, label="% of arcs (UUAS)")
