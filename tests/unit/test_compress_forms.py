@@ -231,7 +231,7 @@ def test_one_training_with_layer_drop_gives_every_depth(
     def untrained(*given: Any, **named: Any) -> None:
         raise AssertionError("nothing is trained any more")
 
-    monkeypatch.setattr("bertology.train.compress.work.recover", untrained)
+    monkeypatch.setattr("bertology.train.compress.work.finetune", untrained)
     for depth, kept in ((3, (0, 1, 2)), (2, (0, 2)), (1, (0,))):
         method = f"layer_choice:layers={depth},epochs=0"
         cut = bt.compress(
