@@ -20,7 +20,7 @@ added (the continuity correction). `benchmarks/verdict_errors.py` simulates erro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,7 +54,7 @@ class SignedRoots:
         half = np.where(varies & np.isfinite(step), step / 2, 0.0)
         return cls(making - 1, half / np.sqrt(np.where(varies, spread, 1.0)))
 
-    def __getitem__(self, rows: ArrayLike) -> SignedRoots:
+    def __getitem__(self, rows: slice | NDArray[Any]) -> SignedRoots:
         """Of some of the means."""
         return SignedRoots(self.freedom[rows], self.half_step[rows])
 

@@ -215,7 +215,7 @@ class StructuralFigures(TreesResult):
             Band.of_columns("the layer's states", rows, "uuas"),
             Band("weights shuffled", 100 * rows["shuffled_uuas"].to_numpy()),
             Band("the input", np.full(len(rows), 100 * table["uuas"].iloc[0])),
-            Band("a chain", np.full(len(rows), 100 * float(chain["uuas"]))),
+            Band("a chain", np.full(len(rows), 100 * chain.to_dict()["uuas"])),
         ]
         title = f"Annotated arcs in the trees of structural probes\n{self.about}"
         return layer_profile(bands, title=title, label="% of arcs (UUAS)")

@@ -498,9 +498,9 @@ class SyntaxHeads(FollowedLinks):
         else:
             following, whole = self.following(tables["heads"]), self._all(tables["relations"])
             # What heads do not do says something only of a model of which some head does something.
-            some = following is not None and following.low > 0
-            evidence["following_heads"] = following if some else None
-            evidence["all_share"] = whole if some or whole.low > MOST else None
+            follow = following is not None and following.low > 0
+            evidence["following_heads"] = following if follow else None
+            evidence["all_share"] = whole if follow or whole.low > MOST else None
         return self.result(
             provenance,
             tables,
