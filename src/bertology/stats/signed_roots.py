@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ class SignedRoots:
         half = np.where(varies & np.isfinite(step), step / 2, 0.0)
         return cls(making - 1, half / np.sqrt(np.where(varies, spread, 1.0)))
 
-    def __getitem__(self, rows: ArrayLike) -> SignedRoots:
+    def __getitem__(self, rows: NDArray[np.bool_]) -> SignedRoots:
         """Of some of the means."""
         return SignedRoots(self.freedom[rows], self.half_step[rows])
 
