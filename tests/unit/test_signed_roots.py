@@ -1,4 +1,4 @@
-"""The evidence an error rate takes: Student's law where many values make a mean, or Chernoff's."""
+"""How much evidence an error rate takes: Student's law where many values make a mean."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ added (the continuity correction). `benchmarks/verdict_errors.py` simulates erro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ class SignedRoots:
         half = np.where(varies & np.isfinite(step), step / 2, 0.0)
         return cls(making - 1, half / np.sqrt(np.where(varies, spread, 1.0)))
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> SignedRoots:
+    def __getitem__(self, rows: NDArray[np.bool_]) -> SignedRoots:
         """Of some of the means."""
         return SignedRoots(self.freedom[rows], self.half_step[rows])
 
