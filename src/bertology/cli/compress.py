@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say_next, warn
 from bertology.cli.option_groups import (
     MODEL_HELP,
@@ -58,25 +56,20 @@ class CompressOptions(SmallerModelOptions, SourceOptions, LoadingOptions, _Compr
     model: str = argument(f"{MODEL_HELP} One without a head for a task is fine-tuned on it first.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `compress` into the app."""
-    Command(
-        "compress",
-        compress,
-        [CompressOptions],
-        examples=[
-            "bertology compress bertology-mini --task grammar-entailment --method half --epochs 1 "
-            "--limit 400 --validation-limit 200 --to small",
-            "bertology compress my-model --task mrpc --method soft_labels:layers=6,int8 --to small",
-            "bertology compress my-model --task sst-2 --method layer_choice:layers=6,epochs=0 "
-            "--method low_rank:share=0.5,epochs=0 --method soft_labels --to small",
-            "bertology compress my-model --task train.csv --validation held-out.csv "
-            "--columns text=review,label=stars --method magnitude:weights=0.3 --to sparse",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "compress",
+    [CompressOptions],
+    examples=[
+        "bertology compress bertology-mini --task grammar-entailment --method half --epochs 1 "
+        "--limit 400 --validation-limit 200 --to small",
+        "bertology compress my-model --task mrpc --method soft_labels:layers=6,int8 --to small",
+        "bertology compress my-model --task sst-2 --method layer_choice:layers=6,epochs=0 "
+        "--method low_rank:share=0.5,epochs=0 --method soft_labels --to small",
+        "bertology compress my-model --task train.csv --validation held-out.csv "
+        "--columns text=review,label=stars --method magnitude:weights=0.3 --to sparse",
+    ],
+    needs_input=True,
+)
 def compress(options: CompressOptions) -> None:
     """Make a model smaller by any methods of compression, and measure what that saves and costs.
 

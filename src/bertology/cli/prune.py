@@ -6,9 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import ClassVar
 
-import typer
-
-from bertology.cli.command import Command
+from bertology.cli.command import command
 from bertology.cli.console import say_next, warn
 from bertology.cli.option_groups import (
     MODEL_HELP,
@@ -43,25 +41,20 @@ class PruneOptions(SmallerModelOptions, SourceOptions, LoadingOptions, _Pruning)
     model: str = argument(f"{MODEL_HELP} It must have been fine-tuned on the task.")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put `prune` into the app."""
-    Command(
-        "prune",
-        prune,
-        [PruneOptions],
-        examples=[
-            "bertology prune bertology-demo/model --task grammar-entailment --to small",
-            "bertology prune my-model --task mrpc --max-loss 2 --parts layers --to small",
-            "bertology prune my-model --task sst-2 --recover 2 --to small",
-            "bertology prune my-model --task mrpc --method importance --keep 0.9 --to small",
-            "bertology prune my-model --task mrpc --method movement --weights 0.3 --to sparse",
-            "bertology prune my-model --task train.csv --validation held-out.csv "
-            "--columns text=review,label=stars --to small",
-        ],
-        needs_input=True,
-    ).add_to(app)
-
-
+@command(
+    "prune",
+    [PruneOptions],
+    examples=[
+        "bertology prune bertology-demo/model --task grammar-entailment --to small",
+        "bertology prune my-model --task mrpc --max-loss 2 --parts layers --to small",
+        "bertology prune my-model --task sst-2 --recover 2 --to small",
+        "bertology prune my-model --task mrpc --method importance --keep 0.9 --to small",
+        "bertology prune my-model --task mrpc --method movement --weights 0.3 --to sparse",
+        "bertology prune my-model --task train.csv --validation held-out.csv "
+        "--columns text=review,label=stars --to small",
+    ],
+    needs_input=True,
+)
 def prune(options: PruneOptions) -> None:
     """Cut layers, MLPs, heads or single weights out of a model, as far as a task's score allows.
 
