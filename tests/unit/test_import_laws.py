@@ -15,6 +15,7 @@ import pytest
 from source_trees import SOURCE, trees
 
 FOUNDATION = {
+    "arrays",
     "errors",
     "quiet",
     "registry",
@@ -50,17 +51,18 @@ MAY_IMPORT["report"] = FOUNDATION | {"results"}
 MAY_IMPORT["server"] -= {"papers", "reproduce"}
 # The foundation in its own order.
 MAY_IMPORT |= {
+    "arrays": set(),
     "errors": set(),
     "quiet": set(),
     "bundled": set(),
     "registry": {"errors"},
     "yaml_patterns": set(),
     "yaml_sections": {"errors", "yaml_patterns"},
-    "metrics": {"errors"},
+    "metrics": {"arrays", "errors"},
     "plain_files": {"errors"},
     "drafts": set(),
     "parameters": {"errors"},
-    "stats": {"errors", "metrics"},
+    "stats": {"arrays", "errors", "metrics"},
 }
 # The public face (`bertology/__init__.py`, `__main__.py`) may name every part.
 FACE = {"__init__", "__main__"}

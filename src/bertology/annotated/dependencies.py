@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.words.alignment import align
 from bertology.data.words.dependencies import wrong_span
 from bertology.data.words.piece_words import word_spans
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.candidate_attention import Candidates
 
-Floats = NDArray[np.float64]
 Span = tuple[int, int]
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.drawn_states import states_of_words
 from bertology.annotated.words import require_offsets
+from bertology.arrays import Ints
 from bertology.data.corpus import Example
 from bertology.data.words.alignment import Span, align
 from bertology.data.words.piece_words import known_words
@@ -37,7 +38,6 @@ _FEWEST_WORDS = 3
 _RUN = 5  # texts in a row that two pairs are taken from, beginning with the first or the second
 
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 Pair = tuple["Sentence", "Sentence"]
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.states import States
 from bertology.annotated.words import require_offsets, word_batches, words_of
+from bertology.arrays import Ints
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-Ints = NDArray[np.int64]
 Halves = NDArray[np.float16]
 _BLOCK = 256  # texts
 _NOWHERE = Path()

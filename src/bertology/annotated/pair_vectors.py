@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.words import word_batches
+from bertology.arrays import Ints
 from bertology.data.corpus import Example, Field
 from bertology.data.words.piece_words import PieceWords, known_words
 from bertology.stats.rank_agreement import PairLinks
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

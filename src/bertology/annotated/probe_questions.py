@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from bertology.annotated.states import States
 from bertology.annotated.word_labels import COUNTED, ProbedTask, Unit
+from bertology.arrays import Ints
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError
 
-Ints = NDArray[np.int64]
 UNASKED, UNSEEN = -1, -2  # of labels: no question; a class that no training example has
 _SPLIT = (0, 0, 2, 0, 0, 1, 0, 2, 0, 0)  # of ten texts; 0 trains, 1 is held out, 2 is scored
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Ints
 from bertology.data.words.piece_words import Keys, TokenWords, mixed, run_starts
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

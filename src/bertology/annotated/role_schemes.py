@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Ints
 from bertology.data.corpus import Example
 from bertology.errors import DataError
 
-Ints = NDArray[np.int64]
 Roles = Sequence[str]
 FEWEST = 5  # words of training sentences with a role, for it to have a vector of its own
 _OTHER = 0

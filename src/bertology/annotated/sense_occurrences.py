@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bertology.annotated.sense_planes import Shown, shortened
 from bertology.annotated.sentence_vectors import word_fillers
 from bertology.annotated.states import States
+from bertology.arrays import Bools, Ints
 from bertology.data.corpus import example_key
 from bertology.data.words.piece_words import known_words
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Span = tuple[int, int, int]
 """An example, and the first and the last + 1 of some of its words, counted through its texts."""
 _FEWEST_GROUPS = 10  # with fewer documents than that, texts are held out one by one

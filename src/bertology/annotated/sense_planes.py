@@ -12,9 +12,9 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import CapabilityError, UnknownNameError
 
-Floats = NDArray[np.float64]
 Shown = tuple[str, int, int]
 """A text, and the first and the last + 1 of the characters that are meant."""
 METHODS = ("pca", "t-sne", "umap")

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from bertology.annotated.states import States
 from bertology.annotated.words import words_of
+from bertology.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

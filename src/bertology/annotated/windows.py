@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from bertology.annotated.states import Halves, States
+from bertology.arrays import Ints
 from bertology.data.corpus import Corpus
 
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 REACHES = (1, 2, 3, 4)
 """Words on either side; a narrow window may be better in constructions that did not train."""
 _DIMENSIONS, _EXPLAINED = 32, 0.999  # of a word: as few as explain so much, at most so many

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.words import word_batches
+from bertology.arrays import Floats
 from bertology.data.corpus import Example, Field
 from bertology.data.words.piece_words import word_spans
 
@@ -32,8 +33,6 @@ METHODS = ("mean", "component")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 _NO_PART_OF_A_WORD = re.compile(r"[\s\x00-\x1f\x7f]+")
 _LONGEST = 1000  # bytes; what is longer is no word
-
-Floats = NDArray[np.float64]
 
 
 def plain_words(example: Example) -> list[list[Span]]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.probe_questions import UNASKED, UNSEEN, Question, states_before
 from bertology.annotated.states import States
+from bertology.arrays import Ints
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError
 
@@ -42,8 +43,6 @@ _PARTS = frozenset({"flat", "fixed", "goeswith"})  # of one name or word
 
 _SPLIT = (0, 0, 2, 0, 0, 1, 0, 2, 0, 0)  # of ten texts; 0 trains, 1 is held out, 2 is scored
 _SCORED = 2
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.map_labels import MapKey, MapLabel, MapRecipe
 from bertology.errors import DataError
 
-Floats = NDArray[np.float64]
 _STEPS = 1023
 _KEYS = ("model", "corpus", "split", "example", "layer", "head")
 

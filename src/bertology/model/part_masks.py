@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Floats
 from bertology.errors import CapabilityError, ModelError
 from bertology.model.families import Capability
 from bertology.model.numbering import layers_without_mlp
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
-Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
 

@@ -13,15 +13,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate
 from bertology.stats.partial_means import partial_means
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Floats = NDArray[np.float64]
 
 PERCENT = "%"
 """The unit of shares: they are stored as fractions, shown times a hundred, and differ by points."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from bertology.arrays import Floats
 from bertology.results.ranking import Ranking, strongest_first
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
 from bertology.stats.answer_flips import small_loss_p
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from bertology.stats.paired import Balances
 
-Floats = NDArray[np.float64]
 
 _COLUMNS = (
     "score",

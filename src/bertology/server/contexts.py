@@ -25,6 +25,7 @@ from bertology.annotated.concordance import (
     sense_words,
 )
 from bertology.annotated.sense_planes import available_methods, plane_of, unit_states
+from bertology.arrays import Floats
 from bertology.data.corpus import Corpus
 from bertology.errors import BertologyError, DataError
 from bertology.server.reading import ModelReader
@@ -41,7 +42,6 @@ _ROOM = 96 * 2**20  # bytes of states that are kept
 _PLANES = 2 * 2**20  # bytes of planes and clusters that are kept
 _UNKNOWN = "sense not given"
 
-Floats = NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
 Asked = tuple[str, tuple[tuple[str, str | None], ...], str]
 

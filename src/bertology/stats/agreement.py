@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from bertology.arrays import Floats
 from bertology.errors import DataError, UnknownNameError
 from bertology.stats.intervals import Estimate, check_level, percentile_interval
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrc, betaincinv, xlogy
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.multiplicity import step_down
-
-Floats = NDArray[np.float64]
 
 _HELD = 500_000  # signs, or p-values, looked at together
 

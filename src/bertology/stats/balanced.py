@@ -25,15 +25,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
+from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate, evidence_against_zero
 from bertology.stats.multiplicity import max_statistics
 from bertology.stats.partial_means import PartialMeans
 from bertology.stats.signed_roots import SignedRoots
-
-Floats = NDArray[np.float64]
 
 _ROUNDS, _STILL, _LIGHT = 1000, 1e-9, 1e-3
 _HALVINGS = 20  # bisection steps; the last one moves a bound by less than 1e-6

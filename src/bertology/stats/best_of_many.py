@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate
 from bertology.stats.multiplicity import holm
@@ -61,8 +62,6 @@ def smallest_of(
 
 
 # The best of several candidates, chosen on one half of the examples and scored on the other.
-
-Floats = NDArray[np.float64]
 
 
 def cross_fitted(scores: NDArray[np.floating]) -> tuple[Floats, Floats]:

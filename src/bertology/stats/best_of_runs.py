@@ -24,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats, Ints
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _DRAWS = 6000  # sets of runs
 
 

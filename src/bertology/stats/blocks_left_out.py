@@ -9,13 +9,11 @@ are never taken for independent. Student's t has as many degrees of freedom as b
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
-
-Floats = NDArray[np.float64]
 
 
 def left_out_error(left_out: Floats) -> Floats:

@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
-
-Floats = NDArray[np.float64]
 
 _EQUAL = 1e-9  # differences below this share of the largest score are rounding
 

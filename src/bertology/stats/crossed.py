@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtridf, stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.metrics import Metric
 from bertology.stats.intervals import (
@@ -36,8 +36,6 @@ from bertology.stats.repeated import repeated
 from bertology.stats.signed_roots import SignedRoots
 
 _DOUBLINGS, _STEPS, _CLOSE = 60, 60, 1e-7  # of the search for an end of a ratio
-
-Floats = NDArray[np.float64]
 
 
 def crossed_score(metric: Metric, statistics: Floats, *, level: float = 0.95) -> Estimate:

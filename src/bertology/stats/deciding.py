@@ -17,16 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.metrics import Metric
 from bertology.stats.intervals import Estimate
 from bertology.stats.repeated import repeated
 
 _DRAWS = 1000
 _BATCH = 100  # draws at a time
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

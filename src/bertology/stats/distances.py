@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
@@ -16,7 +17,6 @@ from bertology.stats.intervals import Estimate, check_level
 # only with those that are alike in some property, and the groups are compared with what such
 # exchanges give.
 
-Floats = NDArray[np.float64]
 _AT_ONCE = 64  # exchanges that are looked at together
 
 

@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
 FEWEST_STEPS = 4
 """With fewer values no change can be told from chance."""
 
-Floats = NDArray[np.float64]
 
 _DRIFT = "the change may be drift: more kept steps, or other training runs, would tell"
 

@@ -21,16 +21,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.crossed import joint_freedom
 from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.repeated import repeated
 
 MOST = 1.5  # times the fewest degrees of freedom
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

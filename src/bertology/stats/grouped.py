@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.crossed import together
 from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level, distinct
 from bertology.stats.least_means import MANY
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError, ParameterError
-
-Floats = NDArray[np.float64]
 
 ONE_SIDE = 1e-12
 """A bound this far from a value says on which side of it a number lies, and no more."""

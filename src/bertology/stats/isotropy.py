@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bertology.arrays import Floats
 
 
 def cosine_by_dimension(units: Floats, squares: Floats, count: float, pairs: float) -> Floats:

@@ -18,12 +18,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
+from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate
 
-Floats = NDArray[np.float64]
 OfLayers = Callable[[Floats], Floats]
 """What is said of layers: of values (…, layers) one number each (…)."""
 _ORDERS = 9_999  # drawn at most; fewer where layers have fewer orders

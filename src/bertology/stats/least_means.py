@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.intervals import (
     Estimate,
@@ -38,8 +39,6 @@ from bertology.stats.intervals import (
 )
 from bertology.stats.multiplicity import holm
 from bertology.stats.partial_means import FEW
-
-Floats = NDArray[np.float64]
 
 MANY = 100  # values; from here on the signed root of a likelihood is nearly Student's t
 _STRICT = 8  # tasks that a claim may be judged on together

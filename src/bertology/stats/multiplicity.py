@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 
 # Rows of an array that is too large for memory: a few rows at a time, as often as needed.
@@ -32,9 +33,6 @@ def in_blocks(rows: NDArray[Any] | RowBlocks) -> RowBlocks:
         return rows
     step = max(1, _HELD // max(1, int(np.prod(rows.shape[1:]))))
     return RowBlocks(lambda: (rows[at : at + step] for at in range(0, len(rows), step)))
-
-
-Floats = NDArray[np.float64]
 
 
 def _checked(p: ArrayLike) -> Floats:

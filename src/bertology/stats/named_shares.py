@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.stats.intervals import (
     Estimate,
     bounded_mean_bounds,
@@ -25,8 +25,6 @@ from bertology.stats.intervals import (
     percentile_interval,
 )
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _RESAMPLES = 1000
 _KEPT = 2.0  # items by which a resampled row is drawn to the row of all, where it has few
 

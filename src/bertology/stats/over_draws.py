@@ -24,13 +24,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bertology.arrays import Bools, Floats
 from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.layer_orders import both_above_zero
 from bertology.stats.partial_means import partial_means
 
-Floats = NDArray[np.float64]
 _ANYWHERE = "positions that are drawn anew in each layer often agree as much"
 
 
@@ -99,8 +99,6 @@ def jackknifed(sums: Floats, statistic: Callable[[Floats], Floats], groups: int 
 
 
 # Do the marked entries of several rows lie in the same positions?
-
-Bools = NDArray[np.bool_]
 
 
 def shared_positions(

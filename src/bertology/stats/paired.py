@@ -47,6 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, log_ndtr, ndtri_exp
 
+from bertology.arrays import Floats
 from bertology.errors import DataError, ParameterError
 from bertology.metrics import Metric
 from bertology.stats.answer_flips import flip_tests
@@ -60,8 +61,6 @@ from bertology.stats.intervals import (
     percentile_interval,
 )
 from bertology.stats.multiplicity import RowBlocks, in_blocks, max_statistics, step_down
-
-Floats = NDArray[np.float64]
 
 _HELD = 500_000  # numbers in one chunk of weights or sums: 4 MB
 _SIGNS = 4_000_000  # signs drawn at once, a byte each

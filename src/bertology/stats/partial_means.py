@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri_exp, stdtr, stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.best_of_many import Extreme, largest_of, smallest_of
 from bertology.stats.intervals import (
@@ -37,8 +38,6 @@ from bertology.stats.intervals import (
 )
 from bertology.stats.multiplicity import RowBlocks, in_blocks, max_statistics, step_down
 from bertology.stats.signed_roots import SignedRoots
-
-Floats = NDArray[np.float64]
 
 FEW = 30  # values; with fewer, the observed spread and correlations are not reliable
 

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
+from bertology.arrays import Floats, Ints
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _HELD = 500_000  # numbers drawn at once
 _FEWEST = 5  # pairs
 

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 from scipy.stats import rankdata
 
+from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate, check_level
 
-Floats = NDArray[np.float64]
 _HELD = 1 << 22  # values that are put in order together
 
 

@@ -11,13 +11,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtridf, stdtrit
 
+from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate, check_level, mean_interval
 from bertology.stats.multiplicity import holm
-
-Floats = NDArray[np.float64]
 
 
 def repeated(

@@ -10,10 +10,9 @@ the neighbour alone does. A squared mean of two shifts would be too large by wha
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from bertology.arrays import Floats, Ints
+
 _SHRUNK = 0.1  # of a covariance, towards one that is the same in all directions
 
 

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-Floats = NDArray[np.float64]
+from bertology.arrays import Floats
+
 _SAME = 1e-9  # values that are so much closer than the largest is large are the same
 
 

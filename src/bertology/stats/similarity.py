@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bertology.arrays import Floats
+
 Places = NDArray[np.int64]
 
 FEWEST = 4  # words of a sample: the unbiased HSIC divides by n - 3

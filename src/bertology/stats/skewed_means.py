@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level
 
-Floats = NDArray[np.float64]
 FEWEST = 5
 """Units; fewer have no interval: of so few, skewness cannot be told from chance."""
 _STRAIGHT = 1e-6  # a skewness that is no skewness: the cubic is a line then

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, chdtri, stdtrit
 
+from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate, check_level
 
-Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 Places = NDArray[np.intp]
 _BATCH = 200  # permutations at a time

@@ -12,14 +12,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.crossed import joint_freedom
 from bertology.stats.intervals import Estimate
 
-Floats = NDArray[np.float64]
 FEWEST = 3  # things; any two lie on a line
 
 

@@ -29,9 +29,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtri, fdtrc, fdtri, stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
@@ -40,7 +41,6 @@ EFFECTS = ("rows", "columns", "rest", "runs")
 
 _MANY = 500  # seeds of each kind; more are out of reach
 
-Floats = NDArray[np.float64]
 Bilinear = Callable[[Floats, Floats], Floats]
 
 

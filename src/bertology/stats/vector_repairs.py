@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import UnknownNameError
 
-Floats = NDArray[np.float64]
 Repair = Callable[[Floats], Floats]
 
 REPAIRS: Mapping[str, str] = {

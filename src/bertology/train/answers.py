@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import CapabilityError
 from bertology.metrics import Metric, find_metric
@@ -20,8 +20,6 @@ from bertology.train.token_rows import Encoded
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.label_match import LabelMatch
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from bertology.arrays import Floats
 from bertology.data.corpus import Corpus, Task
 from bertology.data.static_vectors import read_word_vectors, split_words
 from bertology.errors import DataError, UnknownNameError
@@ -33,7 +34,6 @@ from bertology.train.evaluate import constant_answer, scores
 
 BASELINES = ("majority", "bag-of-words", "cbow", "bilstm")
 SEEDLESS = frozenset({"majority", "bag-of-words"})  # nothing in them is drawn
-Floats = NDArray[np.float64]
 _ROUNDS = 1000  # of the solver; it ends long before where data allow
 PADDING, UNKNOWN = 0, 1  # rows of zeros
 HIDDEN = 256  # of the layer below the answer, and of the LSTM in each direction

@@ -16,10 +16,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Floats
 from bertology.data.corpus import Corpus, Task
 from bertology.stats.balanced import balanced_accuracy
 from bertology.train.evaluate import predict
@@ -31,7 +30,6 @@ from bertology.train.token_rows import Encoded
 
 CHECKS = 5  # epochs of one lesson after which both tasks are asked
 
-Floats = NDArray[np.float64]
 Tell = Callable[[float], None]
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.corpus import Corpus
 from bertology.model.encoder import Encoder
 from bertology.model.nested_masks import NestedWeights
@@ -35,7 +36,6 @@ from bertology.train.speed import measure_speeds
 from bertology.train.starts import STARTS, begin
 from bertology.train.tuning import TuningJob, answers_of, tune
 
-Floats = NDArray[np.float64]
 Tell = Callable[[float], None]
 
 

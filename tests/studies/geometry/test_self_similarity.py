@@ -13,6 +13,7 @@ import torch
 
 import made_geometry as made
 from bertology.annotated.recurring_words import occurrences, recurring_words
+from bertology.arrays import Ints
 from bertology.data.corpus import Corpus
 from bertology.data.words.piece_words import token_words
 from bertology.errors import CapabilityError, DataError
@@ -28,7 +29,6 @@ from bertology.studies.geometry.self_similarity import (
 )
 from bertology.studies.geometry.shared.text_blocks import (
     BLOCKS,
-    Ints,
     change,
     word_batches_of,
     words_of_texts,

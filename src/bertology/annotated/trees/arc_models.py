@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from bertology.annotated.trees.arc_sentences import PairBlock, Sentences
+from bertology.arrays import Ints
 
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 FARTHEST = 10  # words; all that lie farther away are alike
 _PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)  # strong ones first: each fit starts from the one before
 _STEPS = 40  # of one fit, at most

@@ -19,12 +19,12 @@ from torch import Tensor
 
 from bertology.annotated.trees.gold import RELATIONS, GoldTrees
 from bertology.annotated.words import word_batches
+from bertology.arrays import Ints
 from bertology.data.corpus import Corpus
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.word_maps import WordMaps
 
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 _PAIRS = 16384  # in one block
 _HELD = 2**25  # numbers: 128 MiB
 

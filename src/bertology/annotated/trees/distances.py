@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from bertology.annotated.probe_questions import parts_of_texts, states_before
 from bertology.annotated.states import States
 from bertology.annotated.trees.gold import PUNCTUATION
+from bertology.arrays import Ints
 from bertology.data.corpus import Corpus
 
-Ints = NDArray[np.int64]
 _LEAST = 3  # words that are no punctuation: two have one tree
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.words import WordBatch
+from bertology.arrays import Ints
 from bertology.data.corpus import Example
 from bertology.data.words.links import UNIVERSAL
 from bertology.data.words.piece_words import PieceWords
 
-Ints = NDArray[np.int64]
 PUNCTUATION = "punct"
 RELATIONS = (*(name for name in UNIVERSAL if name != PUNCTUATION), "other")
 """Universal relations, without their subtypes; labels of other schemes are "other"."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bertology.arrays import Ints
 from bertology.errors import ParameterError
-
-Ints = NDArray[np.int64]
 
 
 class ProjectiveTrees:

@@ -18,10 +18,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.errors import ParameterError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _NEVER = -1e3  # scores are at most 1 in size, so that one such arc outweighs a whole sentence
 
 

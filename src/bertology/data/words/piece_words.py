@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Ints
 from bertology.data.corpus import Example, Field
 from bertology.data.words.alignment import Alignment, Encoding, Span, align, locate, split_words
 from bertology.errors import DataError
@@ -25,7 +26,6 @@ from bertology.errors import DataError
 # are one kind, told by a number of 64 bits that is made of these pieces; a sentence ends at a word
 # whose last piece is a full stop, an exclamation mark or a question mark.
 
-Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 ENDS = (".", "!", "?")
 

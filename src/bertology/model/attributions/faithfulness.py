@@ -10,14 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.model.attributions.units import Units
 from bertology.model.batch import Batch
 
 if TYPE_CHECKING:
     from bertology.model.attributions.answering import Eraser
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def orders_of(relevance: Floats, *, seed: Sequence[int]) -> Ints:

@@ -32,6 +32,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Floats
 from bertology.errors import (
     CapabilityError,
     DataError,
@@ -54,8 +55,6 @@ from bertology.model.masked_lm.questions import (
     asked_of,
     check_blanks,
 )
-
-Floats = NDArray[np.float64]
 
 _TOKENIZED = 256  # questions whose texts are tokenized together
 _WINDOW = 4096  # masked texts that are held before they are computed

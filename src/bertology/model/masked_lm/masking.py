@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Ints
 from bertology.errors import DataError, ModelError
 from bertology.model.batch import Batch, Text, by_length
 from bertology.model.encoder import Encoder
@@ -25,7 +25,6 @@ from bertology.model.masked_lm.narrow_head import run_predicting
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
-Ints = NDArray[np.int64]
 
 OnScored = Callable[[int, int], None]  # masked sequences done, and in all
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import Floats, add_note, add_title
+from bertology.report.figures.pieces import add_note, add_title
 from bertology.report.look import ACCENT, GREY, INK, POSITIVE, look, new_figure, type_size
 from bertology.results.drawing import canvas
 

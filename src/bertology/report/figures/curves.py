@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
 from bertology.report.figures.grids import TYPE_COLOURS, type_legend
-from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks, with_bounds
+from bertology.report.figures.pieces import add_note, add_title, checked, ticks, with_bounds
 from bertology.report.look import (
     ACCENT,
     GREEN,

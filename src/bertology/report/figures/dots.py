@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import (
-    Floats,
-    add_note,
-    add_title,
-    checked,
-    times_axis,
-    with_bounds,
-)
+from bertology.report.figures.pieces import add_note, add_title, checked, times_axis, with_bounds
 from bertology.report.look import ACCENT, GREY, PAPER, POSITIVE, look, new_figure, new_panels
 from bertology.results.drawing import canvas
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
 from bertology.report.figures.pieces import (
     CONVENTION,
-    Floats,
     add_note,
     add_title,
     cells,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
 from bertology.report.look import (
     ACCENT,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 _NOTE_SIZE, _TITLE_SIZE = 7.5, 10.5  # points
 _PLAIN, _BOLD = 0.57, 0.65  # the mean width of a letter, by its size, with some room
 _SMALL = 0.46  # the side of a cell that is open, where a sure one is whole

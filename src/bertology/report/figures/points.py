@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import Floats, add_note, add_title, checked
+from bertology.report.figures.pieces import add_note, add_title, checked
 from bertology.report.look import (
     ACCENT,
     GREY,

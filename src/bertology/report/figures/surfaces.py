@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
 from bertology.report.figures.pieces import add_note, add_title, checked, colour_bar
 from bertology.report.look import (
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 _COLOURS = (POSITIVE, ACCENT)
 _STYLES = ("-", "--")
 

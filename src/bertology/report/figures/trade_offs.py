@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
 from bertology.report.figures.pieces import add_note, add_title, checked
 from bertology.report.look import ACCENT, GREEN, GREY, PAPER, POSITIVE, look, new_panels, type_size
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _COLOURS = (POSITIVE, GREY, GREEN, ACCENT)
 _FEW = 12  # things whose numbers fit into panels beside each other
 _WIDE = 7.2  # inches of a figure of more of them
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

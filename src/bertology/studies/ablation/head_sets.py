@@ -9,8 +9,8 @@ from math import comb
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import ParameterError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-
-Floats = NDArray[np.float64]
 
 
 class HeadSetsResult(SweepResult):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, head_name, of_row, plain, raised
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
-Floats = NDArray[np.float64]
 _CHANGE = ("change", "simultaneous_low", "simultaneous_high")
 _COMPARED = ("change", "divergence", "neighbour")
 _SAME = "not judged: this is the same model twice"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.report import drawings
 from bertology.report.figures import Dots
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from bertology.data.words.dependencies import Dependency
     from bertology.model.encoder import Encoder
 
-Floats = NDArray[np.float64]
 ALL = "all"
 LEAST = 0.001  # a share below counts as this much: the logarithm of nothing has no end
 FEW = 10  # sentences of a kind, below which it has no row

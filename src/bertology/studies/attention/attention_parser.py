@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.errors import DataError
 from bertology.parameters import drawn, parameter
 from bertology.report import drawings
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 CHAIN, OFFSET, BEST_HEAD = "right chain", "best offset", "best head"
 DISTANCES, ATTENTION, SHUFFLED = "distances", "attention", "shuffled weights"
 WORDS, TOLD = " and words", ", relation told"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.words.classes import Specials, TokenClass
 from bertology.errors import CapabilityError
 from bertology.report import drawings
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-Floats = NDArray[np.float64]
 KINDS = list(TokenClass)
 _LEAD = "sep_lead_from_cls"
 

@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bertology.annotated.coreference import READINGS
+from bertology.arrays import Floats
 from bertology.data.corpus import Field
 from bertology.data.words.antecedents import BASELINES, SIMPLE, MentionKind, baseline_hits
 from bertology.errors import CapabilityError, DataError
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from bertology.stats.partial_means import PartialMeans
 
 
-Floats = NDArray[np.float64]
 _MATCHING = "head match or nearest"
 _TOGETHER = 8  # neighbours in one half: twins, or texts of one source; fewer where there are few
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import drawn, parameter
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 SPECIAL = "special"
 """Measured beside the classes of Clark et al.: [CLS], [SEP] and punctuation together."""
 
-Floats = NDArray[np.float64]
 COARSE = ("position", "token", "other")
 """What all three tell apart: where a token stands, which token it is, or neither."""
 _POSITION, _TOKEN, _OTHER = COARSE

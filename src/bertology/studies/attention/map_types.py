@@ -21,6 +21,7 @@ from bertology.annotated.map_types.examples import (
     record,
 )
 from bertology.annotated.map_types.mistakes import MISTAKES, bundled_mistakes
+from bertology.arrays import Floats
 from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import parameter
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-Floats = NDArray[np.float64]
 HETEROGENEOUS = MAP_TYPES.index("heterogeneous")
 _FORMED = [MAP_TYPES.index(t) for t in ("vertical", "diagonal", "vertical+diagonal")]
 # What `model.map_measures` gives of each map: title, unit, what a high value means.

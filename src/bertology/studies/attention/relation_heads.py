@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.words.link_moves import (
     COMPARISONS,
     DIRECTIONS,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
 EXCESS = ("excess", "simultaneous_low", "simultaneous_high")
 """Columns of the table of heads: what linked words get beyond all comparisons, and its bounds."""

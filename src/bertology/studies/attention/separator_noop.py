@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.annotated.plain_classes import PlainClass
+from bertology.arrays import Floats
 from bertology.errors import CapabilityError
 from bertology.parameters import drawn, parameter
 from bertology.report import drawings
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-Floats = NDArray[np.float64]
 KINDS = list(PlainClass)
 UPPER, DROPPED = "upper", "upper, not made up"
 SEP, WORDS = KINDS.index(PlainClass.SEP), KINDS.index(PlainClass.WORDS)

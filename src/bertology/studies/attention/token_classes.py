@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
 
-Floats = NDArray[np.float64]
 Changes = NDArray[np.float32]
 SITES = "layer.*.head.*.pattern"
 SINK = 0.4

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.report import drawings
 from bertology.report.figures import Dots
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 # given), learnt on half of the units (nouns, or sentences) and asked on the other, both numbers
 # weighing the same. What is scored is the mean over some random halvings.
 
-
-Floats = NDArray[np.float64]
 
 _PENALTY = 0.5
 _HALVINGS = 8

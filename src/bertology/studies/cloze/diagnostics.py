@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 # ones; `kinds` may call wrong ones related or unrelated. A `target` is one completion that fits the
 # canonical version of an item and not the reversed one. ITEM and CONDITION tell versions apart.
 
-
-Floats = NDArray[np.float64]
 
 AFFIRMATIVE, NEGATIVE = "affirmative", "negative"
 CANONICAL, REVERSED = "canonical", "reversed"

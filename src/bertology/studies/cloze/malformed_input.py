@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.clozes import MASK
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.words.classes import has_classes
@@ -52,7 +53,6 @@ INTACT, ANOTHER = "intact", "another text"
 OTHERS = 5  # other texts that are put in the place of each
 MEASURED = ("top", "right", "rank", "log_probability", "kl")
 
-Floats = NDArray[np.float64]
 Given = str | tuple[str, str]
 Form = tuple[str, int]  # the kind and the number of the draw
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Bools, Floats
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -126,10 +127,6 @@ def right_words(book: FactBook, example: Example) -> frozenset[str]:
     """The right answers as the vocabulary spells them."""
     decode = book.encoder.tokenizer.decode
     return frozenset(decode([piece]).strip().lower() for piece in book.right(example))
-
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.report import drawings
 from bertology.report.figures import Dots
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
 
-Floats = NDArray[np.float64]
 _GUESSES = (1, 3)
 PLAIN, CALIBRATED, MAJORITY = "as they are", "less liked everywhere", "most frequent answers"
 _LINES = {  # columns of the table of layers

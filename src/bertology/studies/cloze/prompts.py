@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
-
-Floats = NDArray[np.float64]
 
 FIRST = "first wording"
 _TIE = 1e-3  # of the mean reciprocal rank, which decides among wordings that get as many right

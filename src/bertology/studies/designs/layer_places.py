@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.stats import Estimate
 from bertology.studies.designs.probe_scores import TaskScores
 from bertology.studies.designs.shares import per_item
@@ -31,7 +31,6 @@ def first_upper(layers: int) -> int:
     return round(layers / 3)
 
 
-Floats = NDArray[np.float64]
 _CLEAR = 4.0  # standard errors that a gain must be above 0, for a ratio with it to be nearly normal
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
+from bertology.arrays import Floats
 from bertology.parameters import parameter
 from bertology.stats import Estimate
 from bertology.stats.layer_orders import OfLayers, in_this_order
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 LAST = 2  # the layers that claims are about
 _STEP = 1e-6  # of a derivative, as a share of what an example does
-Floats = NDArray[np.float64]
 Contrasts = Callable[[Floats], Floats]
 
 

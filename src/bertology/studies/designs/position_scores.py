@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.stats.shifts import (
     common_part,
     cosine_distance,
@@ -19,7 +20,6 @@ from bertology.stats.shifts import (
 if TYPE_CHECKING:
     from bertology.annotated.moved_sentences import MovedWords, ParityWords
 
-Floats = NDArray[np.float64]
 GROUPS = 40
 """Groups of pairs of sentences, one of which is left out at a time, for intervals over pairs."""
 

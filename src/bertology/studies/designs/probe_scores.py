@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats, Ints
 from bertology.stats import Estimate
 from bertology.stats.best_of_many import leading, picked_on_other_half
 from bertology.stats.crossed import joint_freedom
@@ -20,8 +21,6 @@ from bertology.studies.designs.shares import per_item
 if TYPE_CHECKING:
     import xarray as xr
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _MIDDLE = (0.4, 0.8)  # of the depth
 
 

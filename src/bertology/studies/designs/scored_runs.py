@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.results.answers import listed
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 _NEARLY_ALL = 0.99  # of the examples
 _PREDICTIONS, _LABELS = "predictions", "labels"  # variables (example) of each part
-
-Floats = NDArray[np.float64]
 
 
 class ScoredRunsResult(TrialsResult):

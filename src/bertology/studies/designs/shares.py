@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.stats.best_of_many import picked_on_other_half
-
-Floats = NDArray[np.float64]
 
 
 def per_item(hits: NDArray[Any], items: NDArray[Any]) -> Floats:

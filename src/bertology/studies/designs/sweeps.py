@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.metrics import Metric, find_metric
 from bertology.parameters import parameter
@@ -48,7 +49,6 @@ BELOW_CONSTANT = (
     "The intact model is surely worse than always giving the same answer: look whether each label "
     "of the data is matched with the right one of the model (--labels says it)."
 )
-Floats = NDArray[np.float64]
 Heads = tuple[tuple[int, int], ...]
 _TOGETHER = 1 << 16  # answers of several variants that are scored at once
 

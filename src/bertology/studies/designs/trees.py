@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.errors import DataError, UnknownNameError
 from bertology.parameters import parameter
 from bertology.report.figures import Dots, TreeArcs, interval_dots, tree_arcs
@@ -158,8 +159,6 @@ class TreesResult(Result):
         )
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 KEPT = "sentence_"  # and a number: the trees of a sentence that is shown
 _SHOWN = range(5, 15)  # words of such a sentence
 _FEWEST = 10  # sentences with a relation, for it to be judged

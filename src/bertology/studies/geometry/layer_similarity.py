@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.answers import largest_row, listed, of_row, plain
@@ -282,7 +283,6 @@ def _runs(low: np.ndarray[tuple[int, int], np.dtype[np.float64]], least: float) 
     return found
 
 
-Floats = NDArray[np.float64]
 States = NDArray[np.float32]
 Places = NDArray[np.int64]
 _COMPARED = ((0, 0), (1, 1), (0, 1), (2, 2), (0, 2))  # of before, a noisy copy, after

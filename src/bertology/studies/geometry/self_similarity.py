@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats, Ints
 from bertology.data.words.piece_words import run_starts
 from bertology.errors import DataError
 from bertology.parameters import parameter
@@ -47,10 +47,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.word_sums import RecurringPlaces
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -262,7 +263,6 @@ class SentencePositionResult(Result):
         )
 
 
-Floats = NDArray[np.float64]
 _FEWEST = 8  # sentences
 _SHARES = ("position", "place", "segment", "neighbour")
 _OTHERS = ("distance", "neighbour_distance")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
 
-Floats = NDArray[np.float64]
 AS_IT_IS, CHANCE = "the best layer as it is", "shuffled weights at their best"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError, ParameterError
 from bertology.report import drawings
 from bertology.report.figures import Dots, scatter_with_rank
@@ -55,7 +56,6 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 

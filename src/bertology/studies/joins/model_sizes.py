@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.report.figures import Dots
 from bertology.report.figures.over_runs import size_lines
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 _SCORES = {"score": (ENTAILED, NOT), "entailed": (ENTAILED,), "not_entailed": (NOT,)}
 _SHARES = dict.fromkeys(("task", *_SCORES), "%")
 # They have no bearing on plain fine-tuning, or are asked for anew.

@@ -9,8 +9,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError, ParameterError
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, plain, points
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 ABLATION, TYPES, CLASSES = "head-ablation", "map-types", "token-classes"
 _COLUMNS = ["comparison", "first", "second", "value", "low", "high", "n", "head"]
 _LOW_HIGH = ("simultaneous_low", "simultaneous_high")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.word_order import FEWEST, PLACE, TITLES
+from bertology.arrays import Floats, Ints
 from bertology.errors import CapabilityError
 from bertology.parameters import pooling_of
 from bertology.report import drawings
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _WINDOWS = "a window of the words around it"  # neighbours need no structure
 
 

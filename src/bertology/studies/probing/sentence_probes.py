@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertology.annotated.sentence_tasks import GROUPS, SENTENCE_TASKS, SURFACE
 from bertology.annotated.word_labels import ProbedTask
+from bertology.arrays import Floats
 from bertology.report import drawings
 from bertology.report.figures import Dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, plain
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 # of half as many sentences mend this (the m out of n bootstrap).
 
 
-Floats = NDArray[np.float64]
 _HELD = 4_000_000  # weights of resampled sentences that are held at a time
 NEAR = 0.01
 """By how much less, as a share of right answers, a layer may tell and still count as best."""

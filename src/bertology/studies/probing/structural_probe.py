@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.parameters import parameter, pooling_of
 from bertology.report import drawings
@@ -232,8 +232,6 @@ def _unit(name: str) -> str:
     return {"uuas": "% of arcs", "root": "% of sentences"}.get(name, "Spearman's correlation")
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MODEL, SHUFFLED = "model", "shuffled"
 _FEWEST = 10  # test sentences with a score, for it to be judged
 _SHOWN = range(5, 15)  # words of a sentence that is shown

@@ -8,9 +8,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertology.annotated.role_schemes import SCHEMES, TREE
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
-Floats = NDArray[np.float64]
 _FEWEST = 10  # sentences that are fitted or scored, and half as many that choose
 _BAG = "bag-of-words"
 _CONTROL = "its roles, dealt at random"

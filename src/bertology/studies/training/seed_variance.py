@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError, JobError
 from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-
-Floats = NDArray[np.float64]
 
 EFFECTS = {
     "initialisation": "rows",

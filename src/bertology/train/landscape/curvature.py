@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from bertology.arrays import Floats
 from bertology.train.landscape.terrain import Terrain
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

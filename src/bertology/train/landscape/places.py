@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bertology.arrays import Floats
+
 _BEFORE, _BEYOND = -0.25, 1.25  # of the way from the start to the end
 
 

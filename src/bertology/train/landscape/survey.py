@@ -25,8 +25,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.corpus import Corpus
 from bertology.train.encoded import encode_once, task_of
 from bertology.train.evaluate import predict, scores
@@ -60,7 +60,6 @@ _TOLERANCE = 5e-3  # of the largest eigenvalue
 _COARSE = 9  # points along a direction, where only the width is wanted
 _ROWS = "rows"  # of surfaces, in the folder of trained things: what is known of unfinished ones
 Tell = Callable[[float], None]
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 _EVERY = 1.0  # seconds between two writes, about
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Floats
 from bertology.train.landscape.places import around_places, share_places
 from bertology.train.landscape.terrain import Terrain, Weights
 
-Floats = NDArray[np.float64]
 _REFINED = 5  # more points around the crossing
 _BEYOND = (1.5, 2.25, 3.4, 5.0)  # times the reach, where it is not reached within
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.train.pretrain.log import LogEntry
 
 TRIAL_MEASURES = {
@@ -30,7 +30,6 @@ TRIAL_MEASURES = {
     "task_score": "fine-tuned score (%)",
 }
 """By name, as they are called in figures; losses are in nats, all others are fractions."""
-Floats = NDArray[np.float64]
 
 
 def body_parameters(layers: int, hidden: int) -> int:

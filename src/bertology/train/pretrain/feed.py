@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import torch
 
+from bertology.arrays import Ints
 from bertology.errors import DataError
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.pairings import Pairing
-from bertology.train.pretrain.rows import Ints, RowPlan, Rows, ShardText, fill
+from bertology.train.pretrain.rows import RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import Shards
 
 

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Ints
 from bertology.errors import DataError, UnknownNameError
-from bertology.train.pretrain.rows import Ints, RowPlan
+from bertology.train.pretrain.rows import RowPlan
 from bertology.train.pretrain.shards import Shard
 
 

@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Ints
 from bertology.train.pretrain.shards import Shard, Shards
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

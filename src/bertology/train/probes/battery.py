@@ -21,6 +21,7 @@ from torch import Tensor
 
 from bertology.annotated.probe_questions import Question
 from bertology.annotated.states import States
+from bertology.arrays import Floats, Ints
 from bertology.train.probes.attentive import AttentiveProbes, attended
 from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
 from bertology.train.probes.linear import LinearProbes, descended
@@ -28,8 +29,6 @@ from bertology.train.probes.penalties import DECAYS, PRECISIONS, Train, fitted, 
 from bertology.train.probes.stepwise import HiddenProbes, StepwiseProbes, trained
 from bertology.train.probes.streams import StateStream, equal_batches
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the training examples, as Voita and Titov have them."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from bertology.arrays import Floats, Ints
+
 SCORES = ("ari", "v_measure", "silhouette")
 _STARTS = 5
 _ROUNDS = 50

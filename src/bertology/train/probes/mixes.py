@@ -19,12 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Floats, Ints
 from bertology.train.probes.classifiers import Examples
 from bertology.train.probes.penalties import DECAYS
 from bertology.train.probes.streams import StateStream
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 EPOCHS = 40  # at most
 _RATE, _OF_LAYERS = 0.01, 10.0  # of classifiers; how much faster the few weights of layers move
 _BETAS, _TINY = (0.9, 0.999), 1e-8

@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-Ints = NDArray[np.int64]
+from bertology.arrays import Ints
+
 _ROOM = {"cpu": 1 << 23, "other": 1 << 28}  # similarities that are held at a time
 _PADDED = 1.25  # a lemma may stand beside one that is larger by so much, or by a few occurrences
 _FEW = 4

@@ -28,14 +28,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.arrays import Bools, Floats, Ints
+
 PENALTIES = tuple(10.0**power for power in range(-5, 4))
 _FLAT = 1e-6  # a feature with less spread is constant
 PENALTY = 40.0
 FOLD_PENALTIES = (0.01, 0.1, 1.0, 10.0)
 """For each example, in units of a feature's variance."""
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.annotated.states import States
+from bertology.arrays import Ints
 from bertology.train.probes.classifiers import Examples
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 _NUMBERS = 2**25  # of words that come at a time, 128 MiB
 _MIXED = 2**25  # numbers of rows that are mixed

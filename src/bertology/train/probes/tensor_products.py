@@ -23,8 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from bertology.arrays import Floats, Ints
+
 OWN = (0.03, 0.1, 0.3, 1.0)
 """How much of a role's vector is its own; the rest is shared by all roles."""
 PENALTIES = tuple(10.0 ** (half / 2) for half in range(-6, 3))

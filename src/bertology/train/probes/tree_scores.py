@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bertology.annotated.trees.distances import TreeSentence, TreeSentences
 from bertology.annotated.trees.spanning import undirected_trees
+from bertology.arrays import Floats
 from bertology.train.probes.structural import (
     DEPTH,
     DISTANCE,
@@ -25,7 +26,6 @@ from bertology.train.probes.structural import (
 )
 from bertology.train.probes.tree_streams import TreeStream
 
-Floats = NDArray[np.float64]
 RATE = 0.01
 _EPOCHS = 40  # at most, as in the paper
 _STEPS = 1500  # or so many steps, where there are few sentences

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.annotated.states import States
 from bertology.annotated.trees.distances import TreeSentence
+from bertology.arrays import Ints
 
-Ints = NDArray[np.int64]
 _BATCH = 20  # sentences, as Hewitt and Manning have it
 _WORDS = 2**11  # and no more words than these, padding counted
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.model.attributions.method_names import TITLES
 from bertology.parameters import drawn, parameter
@@ -161,7 +161,6 @@ class AttentionExplanationsResult(Result):
         return panels, names
 
 
-Floats = NDArray[np.float64]
 _ADVERSARY = "adversary"
 _SINGLE = (
     "answer", "probability", "words", "flips", "found", "moved", "found_changed", "other_top",

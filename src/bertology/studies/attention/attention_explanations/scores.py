@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Bools, Floats, Ints
 from bertology.model.attributions.method_names import METHODS
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
 
-Floats = NDArray[np.float64]
 RANDOM = "random"
 NAMES = (*METHODS, RANDOM)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
@@ -176,10 +176,6 @@ def _marked(example: Example, places: Sequence[tuple[int, int, int]]) -> NDArray
     if not spans or offsets is None or not places:
         return None
     return rationale_words(places, spans, offsets, len(example.text))
-
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

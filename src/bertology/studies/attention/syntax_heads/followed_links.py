@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.stats import Estimate
 from bertology.stats.best_of_many import largest_of
 from bertology.stats.multiplicity import RowBlocks
@@ -40,7 +41,6 @@ from bertology.studies.designs.trees import beyond_elsewhere
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
 _OFFSETS = 20  # of each relation and direction, the best ones are told
 _HELD = 24  # heads whose values of all sentences are in memory together
 _MARGIN = 0.05  # points that a head must gain to count as one that follows a relation

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Ints
 from bertology.data.words.links import PLAIN, UNIVERSAL
 from bertology.studies.designs.parts import SpooledRows, in_order, start_of
 
@@ -83,7 +84,6 @@ def quantity_of(relation: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in relation)
 
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 _NONE = -1
 

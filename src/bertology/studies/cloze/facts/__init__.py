@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-Floats = NDArray[np.float64]
 _FEWEST = 10  # facts that are known, to ask what becomes of them
 
 

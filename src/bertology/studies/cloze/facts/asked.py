@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.clozes import worded
 from bertology.data.corpus import Field
 from bertology.errors import DataError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.masked_lm.clozes import Answer
 
-Floats = NDArray[np.float64]
 
 UNKNOWING = (
     "The model is not surely right more often than its answers would be for other subjects of the "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
 
-Floats = NDArray[np.float64]
 ACCEPTABLE = "acceptable"
 TASKS = (ACCEPTABLE, *FACTORS)
 SEEN, NEW = "seen", "new"  # whether probes trained on the environment, or on the item

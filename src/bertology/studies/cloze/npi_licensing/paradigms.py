@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.studies.cloze.shared import PairBlank, pair_blank
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
 
-Floats = NDArray[np.float64]
 Cell = tuple[int, int, int]
 
 FACTORS = ("licensor", "scope", "npi_present")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import JobError
 from bertology.studies.compression.compression_table.rows import SMALL, TEACHER, Row
 from bertology.studies.designs.task_trials import BARS
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 SIZES = (1, 32)  # texts in a batch whose speed is told
 _MODELS, _COMPRESSED = "models", "compressed"
 _NUMBERS = ("bytes", "parameters", "nonzero")
-Floats = NDArray[np.float64]
 # The teacher that was used last, by the model it was fine-tuned from: its answers are kept with it.
 _LAST: WeakKeyDictionary[Any, tuple[str, Encoder, Teacher]] = WeakKeyDictionary()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.metrics import find_metric
 from bertology.stats import Estimate, repeated
 from bertology.stats.crossed import crossed_difference, crossed_score
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-Floats = NDArray[np.float64]
 LEAST_SMALLER = 1.5
 """How many times smaller on the disk a model must be to be a small one."""
 FEWEST = 4  # examples, of which one half picks the best that the other scores

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.data.words.piece_words import mixed, run_starts
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -222,8 +222,6 @@ _COUNTS = {
 }
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 CONE = 0.1
 """The mean cosine from which states are said to lie in a cone; the claims have the same border."""
 _NO_CONE = (

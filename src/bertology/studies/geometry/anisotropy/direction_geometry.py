@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.stats.isotropy import (
     cosine_by_dimension,
     covariance,
@@ -23,8 +24,6 @@ from bertology.stats.isotropy import (
     partition,
 )
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 REMOVED = (1, 3, 5)
 SHARES = (1, 3, 10)
 REPAIRS = ("as it is", "centred", "without top components", "standardised", "whitened")

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
@@ -258,7 +257,6 @@ _COSTS_CAPTION = (
 )
 
 
-Floats = NDArray[np.float64]
 TEN_THOUSANDTH, MILLIONTH = 1e-4, 1e-6
 _NO_OUTLIER = "not judged: no dimension is an outlier in so many layers"
 _NO_DRAWS = "not judged: draws 0 leaves out the random dimensions that outliers must beat"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.plain_classes import plain_classes, word_pieces
+from bertology.arrays import Floats
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -76,8 +77,6 @@ def dimension_sets(
 
 
 COUNTED = 20_000  # texts whose tokens are counted
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

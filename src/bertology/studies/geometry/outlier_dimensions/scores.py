@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bertology.arrays import Floats
 from bertology.stats import Estimate
 from bertology.stats.contrasts import ratio_of_means
 from bertology.stats.over_draws import jackknifed, over_draws
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from bertology.stats.partial_means import PartialMeans
     from bertology.studies.designs.parts import Gathered
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

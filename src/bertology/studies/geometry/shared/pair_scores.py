@@ -11,9 +11,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Bools, Floats, Ints
 from bertology.errors import DataError
 from bertology.stats import Estimate
 from bertology.stats.crossed import joint_freedom
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 # chance suits some layer, never both picks that layer and scores it.
 
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 _DEALS, _TRIED = 10, 60
 _BOTH = -1  # the side of a text that is in too many pairs to be left out
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from bertology.arrays import Floats, Ints
 from bertology.data.words.piece_words import ENDS, TokenWords, token_words
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from bertology.model.reducers.word_sums import Pooled
     from bertology.model.shape import Shape
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Chosen = TypeVar("Chosen")
 BLOCKS = 10  # of texts
 INPUT = -1  # as a layer: what enters the first one

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.word_contexts import spelt
+from bertology.arrays import Bools, Floats
 from bertology.data.corpus import Field
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter, pooling_of
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 SIMILARITY, ADD, MULTIPLY = "similarity", "analogy by sum", "analogy by product"
 _SOME = 512  # analogies that are answered together
 _DIGITS = 10  # of cosines: what differs by rounding alone is the same rank

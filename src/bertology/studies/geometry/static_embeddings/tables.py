@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.stats import Estimate
 from bertology.stats.layer_orders import first_less_second_half, in_this_order
 from bertology.stats.rank_agreement import Agreement, PairLinks, together
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-Floats = NDArray[np.float64]
 CHANCE = "shuffled weights at their best"
 
 

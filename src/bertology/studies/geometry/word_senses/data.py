@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Bools, Ints
 from bertology.errors import DataError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.train.probes.neighbours import Occurrences
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 _FEWEST = 10  # occurrences to be answered, for anything to be judged
 
 

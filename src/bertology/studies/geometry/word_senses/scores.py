@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats, Ints
 from bertology.stats import Estimate, least_of
 from bertology.stats.skewed_means import least_skewed_mean, skewed_means
 from bertology.studies.designs.probe_scores import among_copies, best_layer, least_gain
 from bertology.studies.designs.shares import per_item
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _OF_WORDS = ("lemmas", "words")  # few, and unlike each other: see `stats.skewed_means`
 _BETWEEN = (-1.0, 1.0)  # where a difference of two shares lies
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
 from bertology.studies.designs.blocks import Resampled
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-Floats = NDArray[np.float64]
 Range = tuple[float, float]
 CLUSTERS: dict[str, tuple[Range, Range]] = {
     "ari": ((-0.5, 1.0), (-0.5, 1.0)),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
@@ -219,7 +220,6 @@ _LACKING = {
     "heterogeneous_excess": "no result of map-types is among those combined",
     "linguistic_excess": "no result of syntax-heads or relation-heads is among those combined",
 }
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

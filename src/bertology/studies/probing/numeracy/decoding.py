@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.numbers import DEV, FAR, NEAR, TRAIN, Numbers
+from bertology.arrays import Floats
 
 if TYPE_CHECKING:
     import torch
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from bertology.annotated.states import States
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-
-
-Floats = NDArray[np.float64]
 
 
 def tuned(

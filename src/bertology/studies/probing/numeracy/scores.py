@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertology.annotated.numbers import FAR, NEAR
+from bertology.arrays import Floats
 from bertology.metrics import find_metric
 from bertology.stats import Estimate, least_of
 from bertology.stats.crossed import crossed_difference, crossed_score
@@ -23,7 +23,6 @@ from bertology.studies.designs.probe_scores import among_copies
 if TYPE_CHECKING:
     import xarray as xr
 
-Floats = NDArray[np.float64]
 BASELINES = ("constant", "length", "vectors")
 """The mean or most frequent place; the length of the number; a random vector for each piece."""
 _KNOW_NO_VALUE = ("constant", "length")

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bertology.arrays import Floats
 from bertology.errors import DataError, ParameterError
 from bertology.studies.designs.task_trials import BARS
 from bertology.studies.designs.trials import Reach
@@ -123,7 +121,6 @@ def _variant(text: str) -> Variant:
 
 
 _MODELS, _UNFINISHED = "models", "unfinished-models"
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

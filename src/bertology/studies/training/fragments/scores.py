@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.stats import Estimate
@@ -35,7 +36,6 @@ TITLES = {
 _FEWEST = 5  # examples of each label: a fragment with fewer of one is not judged
 _SCORE = find_metric("accuracy")  # of weighted answers: the weighted share of right ones
 
-Floats = NDArray[np.float64]
 Key = tuple[str, int]  # a method and an amount
 
 

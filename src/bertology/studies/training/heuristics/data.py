@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ ENTAILED, NOT = 0, 1  # the two labels in which all is scored
 ALL = "all"  # heuristics together
 # As the grammar has them; told here, too, so that a study can be made without the lexicon.
 _SWITCHES = {"grammar-entailment": ("lexical_overlap", "subsequence", "constituent")}
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.stats import Estimate
@@ -38,7 +39,6 @@ _SCORE = find_metric("accuracy")  # of weighted answers: the weighted share of r
 _BOTH = (ENTAILED, NOT)
 _NEARLY_ALL = 0.99  # answers of a run that collapsed
 
-Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 

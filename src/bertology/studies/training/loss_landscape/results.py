@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.metrics import find_metric
 from bertology.report.figures import (
     Dots,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 AROUND, PATH = "around", "path"
 _WHERE = {"run", "between", "way"}
-
-Floats = NDArray[np.float64]
 
 
 def line_table(parts: Mapping[Any, xr.Dataset], reach: float) -> pd.DataFrame:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import BertologyError, DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ FULL, BLIND, UNASKED = "model", "without-text", "without-question"
 LEARNT = (FULL, BLIND, UNASKED)
 RULES = ("most-frequent-place", "longest-answer", "word-overlap")
 _WORD = re.compile(r"\w+")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

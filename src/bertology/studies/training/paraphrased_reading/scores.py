@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.arrays import Floats
 from bertology.errors import DataError
 from bertology.stats import Estimate
 from bertology.stats.grouped import Answers, grouped_contrast, grouped_mean
@@ -24,7 +25,6 @@ ALL = "all questions"
 FEWEST = 10  # questions on each side of a comparison
 _SURELY = 1 - 1e-9  # a rule is right by itself, not by a tie
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
