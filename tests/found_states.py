@@ -94,7 +94,9 @@ def _arrays(arrays: xr.Dataset, state: State) -> xr.Dataset:
         sure = _sure(np.isfinite(values[:, :3]).all(axis=1), state)
         values[:, :3] = np.stack(_moved(*values[:, :3].T, sure), axis=1)
         made[_EVIDENCE] = arrays[_EVIDENCE].copy(data=values)
-        kept = {k: v for k, v in arrays[_EVIDENCE].attrs.items() if k not in _OF_OTHER_BOUNDS}
+        # What is sure is so beyond its controls.
+        gone = _OF_OTHER_BOUNDS if state == "nothing" else (*_OF_OTHER_BOUNDS, "controls")
+        kept = {k: v for k, v in arrays[_EVIDENCE].attrs.items() if k not in gone}
         made[_EVIDENCE].attrs = kept
     return made
 

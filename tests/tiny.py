@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,6 @@ from typing import Any
 import torch
 import transformers as hf
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-from bertology.train.fresh import Architecture, fresh_bert, fresh_tokenizer
 
 SIZE = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4}
 MLP = {"intermediate_size": 40}
@@ -168,24 +166,3 @@ def save_reader(folder: Path, *, layers: int = 2) -> Path:
     hf.BertForMaskedLM(config).save_pretrained(folder)
     tokens.save_pretrained(folder)
     return folder
-
-
-def fresh_classifier(
-    texts: Iterable[str | tuple[str, str]],
-    size: Architecture,
-    *,
-    labels: Sequence[str],
-    seed: int = 0,
-) -> tuple[Any, Any]:
-    """A fresh BERT with a head for these labels (none: for a number), and its tokenizer."""
-    made = fresh_tokenizer(texts, vocab_size=size.vocab_size, max_length=size.max_length)
-    names = list(labels) or ["score"]
-    model = fresh_bert(
-        "BertForSequenceClassification",
-        size,
-        made,
-        seed=seed,
-        id2label=dict(enumerate(names)),
-        label2id={name: i for i, name in enumerate(names)},
-    )
-    return model, made

@@ -15,7 +15,7 @@ from bertology.train import recorded
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.fresh import Architecture
 from bertology.train.recorded import BEFORE, Recorded
-from tiny import fresh_classifier
+from made_classifiers import fresh_classifier
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

@@ -145,10 +145,10 @@ def test_claims_are_judged_by_data(report: ReproductionReport) -> None:
         ("some-task (sample)", Outcome.HOLDS),
         ("other-task", Outcome.INCONCLUSIVE),
     ]
-    assert first.overall == "holds"  # on half of the tasks, and none surely differs
+    assert first.overall == "inconclusive"  # on one of two tasks only, and none surely differs
     assert second.overall == "not run"
-    assert report.counts == {"holds": 1, "not run": 1}
-    assert counts_text(report.judged) == "1 holds, 1 not run"
+    assert report.counts == {"inconclusive": 1, "not run": 1}
+    assert counts_text(report.judged) == "1 inconclusive, 1 not run"
 
 
 def test_what_is_there_but_of_open_size_is_shown_as_such(
@@ -156,9 +156,8 @@ def test_what_is_there_but_of_open_size_is_shown_as_such(
 ) -> None:
     large = replace(CLAIMS[0], rule=replace(CLAIMS[0].rule, margin=0.3))
     monkeypatch.setattr(report_module, "load_claims", lambda: [large])
-    monkeypatch.setattr(
-        Made, "verdicts", lambda self: judge("head-ablation", self.evidence(), [large])
-    )
+    found = {"gain": Estimate(0.5, 0.1, 0.9, 12)}
+    monkeypatch.setattr(Made, "verdicts", lambda self: judge("head-ablation", found, [large]))
     assert report.counts == {"size open": 1}
     page, text = reproduction_page(report), as_markdown(report)
     assert '<span class="chip size-open">◐ size open</span>' in page
@@ -184,8 +183,8 @@ def test_the_error_can_be_held_over_all_claims(
     monkeypatch.setattr(report_module, "load_claims", lambda: many)
 
     def barely(self: Made) -> list[Verdict]:
-        sure = Estimate(0.5, 0.45, 0.55, 12)
-        first = judge("head-ablation", self.evidence(), many[:20])
+        found, sure = Estimate(0.5, 0.1, 0.9, 12), Estimate(0.5, 0.45, 0.55, 12)
+        first = judge("head-ablation", {"gain": found}, many[:20])
         return [*first, *judge("head-ablation", {"gain": sure}, many[20:])]
 
     monkeypatch.setattr(Made, "verdicts", barely)
@@ -203,8 +202,8 @@ def test_ours_are_counted_apart(
 ) -> None:
     said, ours = CLAIMS[0], replace(CLAIMS[1], ours=True)
     monkeypatch.setattr(report_module, "load_claims", lambda: [said, ours])
-    assert report.counts == {"holds": 1}
-    assert counts_text(report.judged) == "1 holds; ours: 1 not run"
+    assert report.counts == {"inconclusive": 1}
+    assert counts_text(report.judged) == "1 inconclusive; ours: 1 not run"
     record = json.loads(as_json(report))
     assert record["counts_of_ours"] == {"not run": 1}
     assert [c["ours"] for c in record["claims"]] == [False, True]
@@ -215,7 +214,7 @@ def test_ours_are_counted_apart(
 def test_a_claim_is_one_line_whose_numbers_open_on_demand(report: ReproductionReport) -> None:
     page = reproduction_page(report)
     summary = page.split('<details class="claim"><summary>')[1].split("</summary>")[0]
-    for words in ("✓ holds", "first is so", "✓ some-task (sample)", "? other-task"):
+    for words in ("? inconclusive", "first is so", "✓ some-task (sample)", "? other-task"):
         assert words in summary
     assert "0.5 [0.1, 0.9]" not in summary
     assert "0.5 [0.1, 0.9], n = 12 examples" in page
@@ -252,7 +251,7 @@ def test_summaries_hold_no_paths(report: ReproductionReport) -> None:
     }  # fmt: skip
     assert second["overall"] == "not run"
     assert record["not_run"] == ["map-types@some-task"]
-    assert "| ✓ holds | first is so" in text
+    assert "| ? inconclusive | first is so" in text
     assert "| ✓ some-task (sample); ? other-task |" in text
     assert "| some-task (sample) | holds | 0.5 [0.1, 0.9], n = 12 examples |" in text
     assert "\\| co" in text

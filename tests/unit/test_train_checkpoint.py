@@ -17,7 +17,7 @@ from bertology.train.checkpoint import RECORD, read_record, record_of, save_chec
 from bertology.train.finetune import Epoch, FinetuneSettings
 from bertology.train.fresh import Architecture
 from bertology.train.history import History
-from tiny import fresh_classifier
+from made_classifiers import fresh_classifier
 
 SIZE = Architecture(layers=1, heads=2, hidden=8, max_length=16)
 TASK = Task("toy", "classification", ("no", "yes"))

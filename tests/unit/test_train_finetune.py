@@ -22,7 +22,7 @@ from bertology.train.evaluate import baseline, predict
 from bertology.train.finetune import FinetuneSettings, _Trainer, finetune
 from bertology.train.fresh import Architecture
 from bertology.train.history import History, Step
-from tiny import fresh_classifier
+from made_classifiers import fresh_classifier
 
 SIZE = Architecture(layers=1, heads=2, hidden=16, max_length=16)
 ANIMALS = ("cat", "dog", "owl", "fox", "hen", "elk")

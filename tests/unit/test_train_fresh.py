@@ -7,7 +7,7 @@ import torch
 
 from bertology.errors import DataError, ParameterError
 from bertology.train.fresh import Architecture, fresh_tokenizer
-from tiny import fresh_classifier
+from made_classifiers import fresh_classifier
 
 TEXTS = ["The cat sees the dog.", ("A dog slept.", "Did the cats sleep?"), "Dogs see cats."]
 SMALL = Architecture(layers=2, heads=2, hidden=8, vocab_size=80, max_length=16)

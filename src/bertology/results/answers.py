@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bertology.arrays import Bools
 from bertology.results.number_text import interval_text, number_text
 from bertology.stats import Estimate
 
@@ -94,8 +95,9 @@ def strongest(
     """
     values = np.abs(measure.values) if size else measure.values
     among = np.isfinite(values)
-    if measure.sure is not None and (measure.sure & among).any():
-        among = among & measure.sure
+    sure = _surely(measure, size=size)
+    if (sure & among).any():
+        among = among & sure
     at = np.unravel_index(int(np.where(among, values, -np.inf).argmax()), values.shape)
     low, high = (math.nan if b is None else float(b[at]) for b in (measure.low, measure.high))
     found = Estimate(float(measure.values[at]), low, high, n, level)
@@ -103,6 +105,15 @@ def strongest(
         found = replace(found.at_level(1 - (1 - level) / values.size), level=level)
     name = f"head {at[0]}.{at[1]}" if measure.of_heads else f"layer {at[0]}"
     return Found(name, found, None if measure.sure is None else bool(measure.sure[at]))
+
+
+def _surely(measure: Measure, *, size: bool) -> Bools:
+    """Places of which it is sure: by their tests, else where their intervals say so."""
+    if measure.sure is not None:
+        return measure.sure
+    if measure.low is None or measure.high is None:
+        return np.zeros(measure.values.shape, bool)
+    return (measure.low > 0) | (size & (measure.high < 0))
 
 
 def strongest_of(measures: Sequence[Measure], *, n: int, level: float) -> tuple[Measure, Found]:

@@ -170,7 +170,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="metric"):
         HeadSets(metric="f11")
     with pytest.raises(ParameterError, match="at most 8"):
-        HeadSets(sizes=(9,)).check(encoder(planted.model()), None)
+        HeadSets(sizes=(9,)).check(encoder(planted.model()), planted.corpus(40))
 
 
 def test_a_stored_result_draws_its_figure(tmp_path: Path) -> None:

@@ -120,14 +120,14 @@ def test_noise_in_place_of_training_bears_out_no_claim() -> None:
 def test_last_layers_are_judged_by_their_change_and_noise_is_a_control() -> None:
     """Where noise moves the last layers as much, the change was said to fail."""
     rng, n, copies = np.random.default_rng(0), 4000, 20
-    late, early, even = ([0.1, 0.1, 0.1, 0.4, 0.4], [0.4, 0.4, 0.1, 0.1, 0.1], [0.2] * 5)
+    late, early, even = ([0.1] * 6 + [0.4] * 2, [0.4] * 2 + [0.1] * 6, [0.2] * 8)
 
     def verdicts(trained: list[float], noise: list[float]) -> tuple[set[str], set[str]]:
-        change = np.clip(trained + rng.normal(0, 0.02, (n, 5)), 0, 1)
+        change = np.clip(trained + rng.normal(0, 0.02, (n, 8)), 0, 1)
         moved = np.array(noise) * rng.normal(1, 0.05, (copies, 1)) + rng.normal(
-            0, 0.005, (copies, 5)
+            0, 0.005, (copies, 8)
         )
-        matched = trained + rng.normal(0, 0.001, (copies, 5))
+        matched = trained + rng.normal(0, 0.001, (copies, 8))
         means = partial(partial_means, support=(-1, 1), resamples=100)
         found = last_layers(change, moved, matched, means)
         known = {name: e for name, e in found.items() if e is not None}
@@ -136,7 +136,7 @@ def test_last_layers_are_judged_by_their_change_and_noise_is_a_control() -> None
 
     assert verdicts(late, even) == ({"holds"}, {""})
     named = "not surely beyond weight noise of the same size"
-    for noise in (late, [0.05, 0.05, 0.05, 0.5, 0.5]):
+    for noise in (late, [0.05] * 6 + [0.5] * 2):
         assert verdicts(late, noise) == ({"not-applicable"}, {named})
     for noise in (even, early, late):
         assert verdicts(early, noise) == ({"fails"}, {""})

@@ -106,9 +106,10 @@ def test_a_separator_that_carries_nothing_is_a_no_op(tmp_path: object) -> None:
 
 
 def test_a_separator_that_misleads_is_none(tmp_path: object) -> None:
-    outcomes = claims_of(run(planted(speaks=1.0), f"{tmp_path}"))
+    found = run(planted(speaks=1.0), f"{tmp_path}")
+    outcomes = claims_of(found)
     assert outcomes["primer-attention.sep-carries-less-than-its-weight"] != "holds"
-    assert outcomes["primer-attention.sep-from-a-third-of-the-depth"] == "holds"
+    assert found.evidence()["sep_share_rise"].low > 0.04  # it gets more all the same
 
 
 @pytest.mark.parametrize("seed", range(3))

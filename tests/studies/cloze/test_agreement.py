@@ -117,7 +117,7 @@ def test_the_best_layers_are_found_by_probes_alike_for_all(
     """What the head prefers is noise here: only states tell where the number is known."""
     found = outcomes(made_agreement.layered(signal, 1))
     assert found["agreement-is-best-in-the-middle"] in said
-    assert found["verbs-agree"] == "inconclusive"
+    assert found["verbs-agree"] in {"inconclusive", "negligible"}
 
 
 def test_probes_of_noise_are_not_judged() -> None:

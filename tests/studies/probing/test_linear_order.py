@@ -222,17 +222,22 @@ def outcomes(one: OrderScores) -> tuple[dict[str, str], dict[str, str]]:
     )
 
 
-FLAT, RISEN = [0.5] * 4, [0.3, 0.5, 0.8, 0.9]
+def by_third(first: float, second: float, last: float) -> list[float]:
+    """Nine layers: of fewer, too many orders show as much as the one that is planted."""
+    return [share for share in (first, second, last) for _ in range(3)]
+
+
+FLAT, RISEN = [0.5] * 9, by_third(0.4, 0.8, 0.9)
 
 
 def test_what_is_stated_rises_and_only_a_control_may_leave_it_unjudged() -> None:
     """A rise of 29.7 points failed: later layers were worse than a guess, or than their copies."""
     said, told = outcomes(scored(SUBJECT, RISEN, FLAT))
     assert said["subject_rise"] == said["subject_gain"] == "holds"
-    below_chance = [0.1, 0.1, 0.4, 0.45]
+    below_chance = by_third(0.1, 0.4, 0.45)
     for own, copies, window, control in (
-        (below_chance, [0.5] * 4, 0.1, "a guess"),
-        (RISEN, [0.1, 0.1, 0.95, 0.95], 0.3, "the rise in shuffled weights"),
+        (below_chance, FLAT, 0.1, "a guess"),
+        (RISEN, by_third(0.1, 0.95, 0.95), 0.3, "the rise in shuffled weights"),
         (RISEN, FLAT, 0.99, "a window of the words around it"),
     ):
         said, told = outcomes(scored(SUBJECT, own, copies, window=window))
@@ -243,15 +248,15 @@ def test_what_is_stated_rises_and_only_a_control_may_leave_it_unjudged() -> None
     said, told = outcomes(scored(SUBJECT, RISEN, FLAT, frequent=0.99))
     assert said["subject_gain"] == "not-applicable"
     assert "the word's most frequent answer" in told["subject_gain"]
-    said, _ = outcomes(scored(SUBJECT, [0.2] * 4, FLAT))
+    said, _ = outcomes(scored(SUBJECT, [0.2] * 9, FLAT))
     assert said["subject_gain"] == "fails"
 
 
 def test_order_fades_by_its_own_number_and_shuffled_weights_are_a_control() -> None:
-    fallen, flat, risen = [0.9, 0.9, 0.3, 0.2], [0.3] * 4, [0.2, 0.2, 0.6, 0.7]
+    fallen, flat, risen = by_third(0.9, 0.3, 0.2), [0.3] * 9, by_third(0.2, 0.6, 0.7)
     said, _ = outcomes(scored(PLACE, fallen, flat))
     assert said["order_fall"] == "holds"
-    said, told = outcomes(scored(PLACE, fallen, [0.9, 0.95, 0.1, 0.1]))
+    said, told = outcomes(scored(PLACE, fallen, by_third(0.95, 0.1, 0.1)))
     assert said["order_fall"] == said["order_falls_at"] == "not-applicable"
     assert "not surely beyond the fall in shuffled weights (" in told["order_fall"]
     for copies in (flat, fallen, risen):

@@ -91,7 +91,8 @@ class FineTuningStartsResult(TrialsResult):
             if name in found
         ]
         if not told:
-            return f"{NOTHING_SURE}: no two starts were compared."
+            whys = [why.removeprefix("not judged: ") for why in self.reasons().values() if why]
+            return f"{NOTHING_SURE}: {[*whys, 'no two starts were compared'][0]}."
         return f"{raised('; '.join(told))} (over {self.facts['seeds']} seeds)."
 
     def headline(self) -> str:

@@ -30,6 +30,8 @@ _BOUNDS = ("excess_low", "excess_high")
 class RepeatedTokensResult(Result):
     """Table `heads`: the attention to other occurrences of a token, less that of even attention."""
 
+    strongest: ClassVar[Mapping[str, str]] = {"heads": "excess"}
+
     def measures(self) -> Sequence[Measure]:
         return [
             Measure.of_column(
