@@ -434,7 +434,7 @@ def headline(text: str) -> str:
     given = re.search(r'^headline: "(.*)"$', text, re.MULTILINE)
     counted = re.search(r"^## Verdicts\n\n(.+)$", text, re.MULTILINE)
     found = given or counted
-    return found.group(1) if found else ""
+    return found.group(1).replace('\\"', '"') if found else ""
 
 
 def by_folder() -> Mapping[str, list[Path]]:
@@ -455,6 +455,8 @@ def reproductions() -> str:
     lines = [
         "What papers say, measured here. Each page has the commands, the numbers with intervals,",
         "the published ones beside them, and what differs. Beside the link stands what it found.",
+        "Pages that count no verdict of *size open* were judged by earlier, in part milder rules:",
+        "a control could make a claim fail, and what was there held, however small it may be.",
         "",
     ]
     for title, pages in by_folder().items():
