@@ -20,7 +20,6 @@ from bertology.results.answers import (
     raised,
     strongest,
     strongest_of,
-    turned,
 )
 from bertology.results.evidence import evidence_array
 from bertology.results.hundredths import in_hundredths, rows_in_hundredths
@@ -29,6 +28,7 @@ from bertology.results.number_text import interval_text, number_text
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
+from bertology.stats.layer_orders import mirrored
 from result_conformance import check_answer
 
 
@@ -110,7 +110,7 @@ def test_shares_and_points_have_their_unit() -> None:
     assert listed("") == "none"
     assert listed("abcd", 2) == "a, b and 2 more"
     assert listed("ab", 2) == "a and b"
-    assert points(turned(Estimate(-0.02, -0.03, 0.01, 20))) == "2.0 points [-1.0, 3.0]"
+    assert points(mirrored(Estimate(-0.02, -0.03, 0.01, 20))) == "2.0 points [-1.0, 3.0]"
     assert raised("[CLS] gets MRPC") == "[CLS] gets MRPC"
 
 

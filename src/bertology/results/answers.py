@@ -141,11 +141,6 @@ def raised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def turned(found: Estimate) -> Estimate:
-    """The same number told from the other side: a gain of -2 points as a loss of 2."""
-    return replace(found, value=-found.value, low=-found.high, high=-found.low, tested=None)
-
-
 def verdicts_told(verdicts: Iterable[Verdict]) -> str:
     """`Of 5 claims 2 hold, 1 fails and 2 are open.`; empty where none was judged."""
     counts = Counter(v.outcome.value for v in verdicts if v.outcome.value != "not-applicable")

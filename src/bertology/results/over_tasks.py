@@ -71,7 +71,7 @@ def _judged(verdict: Verdict, error: float, there: int, size: int) -> Verdict:
     level = at_size.level
     if outcome is Outcome.FAILS:
         level = at_there.level
-    elif outcome is Outcome.INCONCLUSIVE:
+    elif outcome in UNDECIDED:
         level = max(level, at_there.level)
     return replace(verdict, outcome=outcome, level=level)
 
@@ -110,7 +110,7 @@ def at_error(verdict: Verdict, error: float, strictness: int = 1) -> Estimate | 
     if e is None or (strictness == 1 and error >= 1 - e.level):
         return e
     stretched = e.at_level(1 - min(error, 1 - e.level) / strictness)
-    if stretched.low < stretched.high:
+    if stretched.low < stretched.high or stretched.tested is not None:
         return stretched
     # What has no width cannot be stretched, so nothing is known
     return replace(stretched, low=math.nan, high=math.nan)

@@ -278,7 +278,7 @@ def _needed(rule: Rule, estimate: Estimate, open_yet: Sequence[Outcome]) -> int 
     """About how many would leave none of these outcomes."""
 
     def decides(n: int) -> bool:
-        return rule.judge(estimate.expected_at(n)) not in open_yet
+        return rule.judge(estimate.expected_at(n)) not in (*open_yet, Outcome.NOT_APPLICABLE)
 
     low, high = estimate.n, estimate.n * _AFFORDABLE
     if not decides(high):

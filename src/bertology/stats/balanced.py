@@ -32,7 +32,7 @@ from bertology.arrays import Floats
 from bertology.stats.intervals import Estimate, evidence_against_zero
 from bertology.stats.multiplicity import max_statistics
 from bertology.stats.partial_means import PartialMeans
-from bertology.stats.signed_roots import SignedRoots
+from bertology.stats.signed_roots import SignedRoots, ends_are_seen
 
 _ROUNDS, _STILL, _LIGHT = 1000, 1e-9, 1e-3
 _HALVINGS = 20  # bisection steps; the last one moves a bound by less than 1e-6
@@ -150,7 +150,8 @@ def balanced_means(
         return PartialMeans(value, *(nothing,) * 7, counts, level)
     null = max_statistics([rows], resamples=resamples, seed=seed)
     critical = float(np.quantile(null.max(axis=1), level))
-    roots, one = SignedRoots.of(rows), math.log((1 - level) / 2)  # the tail on one side
+    roots = SignedRoots.of(rows).where(ends_are_seen(rows, 0.0, 1.0))
+    one = math.log((1 - level) / 2)  # the tail on one side
     away = rows - value[:, None]
     low, high = all_low, all_high = _bounds(away, value, heavy, roots.budget(one))
     if len(rows) > 1:

@@ -105,7 +105,9 @@ class Estimate:
 
     def beyond_all(self) -> Estimate:
         """The smallest of this and of what is left beyond its controls, as tables show it."""
-        controls = (one.at_level(self.level) for _, one in self.controls)
+        controls = (
+            one if one.level > self.level else one.at_level(self.level) for _, one in self.controls
+        )
         return least_of([replace(self, controls=()), *controls])
 
     @property
@@ -215,7 +217,14 @@ def least_of(each: Sequence[Estimate]) -> Estimate:
     of them has as a control, the smallest has.
     """
     controls = tuple(control for one in each for control in one.controls)
-    smallest = replace(min(each, key=lambda one: one.value), controls=controls)
+    # At stricter levels each bound moves by its own law; the widest of them is safe.
+    tests = [one.tested for one in each if one.tested and one.tested[0] == 0]
+    smallest = replace(
+        min(each, key=lambda one: one.value),
+        controls=controls,
+        freedom=min(one.n - 1 if one.freedom is None else one.freedom for one in each),
+        tested=max(tests, key=lambda test: test[1], default=None),
+    )
     if any(math.isnan(one.low) for one in each):
         return replace(smallest, low=math.nan, high=math.nan)
     strict = 1 - (1 - smallest.level) / len(each)

@@ -51,6 +51,9 @@ def order_p(by_layer: ArrayLike, contrast: OfLayers, *, seed: int = 0) -> float:
     """How often layers in a random order show as much: exact where few orders are possible."""
     from scipy.stats import permutation_test  # here, because it is slow to import
 
+    if not np.isfinite(np.asarray(by_layer, dtype=np.float64)).all():
+        return 1.0
+
     found = permutation_test(
         (np.asarray(by_layer, dtype=np.float64),),
         lambda values, axis: contrast(np.moveaxis(values, axis, -1)),
@@ -106,7 +109,9 @@ def both_above_zero(found: Estimate, p: float, *, chance: str) -> Estimate:
         )
     if found.low <= 0:
         return found
-    return replace(found, tested=(0.0, max(p, _p_above_zero(found))))
+    if p <= (own := _p_above_zero(found)):
+        return replace(found, tested=(0.0, own))
+    return replace(found, tested=(0.0, p), lasting=1.0, remedy=chance)
 
 
 def _p_above_zero(found: Estimate) -> float:

@@ -37,7 +37,7 @@ from bertology.stats.intervals import (
     evidence_against_zero,
 )
 from bertology.stats.multiplicity import RowBlocks, in_blocks, max_statistics, step_down
-from bertology.stats.signed_roots import SignedRoots
+from bertology.stats.signed_roots import SignedRoots, ends_are_seen
 
 FEW = 30  # values; with fewer, the observed spread and correlations are not reliable
 
@@ -119,6 +119,9 @@ def partial_means(
     if known.any():
         influences = RowBlocks(lambda: (_influence(block)[0] for block in blocks))
         roots = SignedRoots(freedom[known], half_step[known])
+        if support is not None:
+            seen_ends = np.concatenate([ends_are_seen(block, *support) for block in blocks])
+            roots = roots.where(seen_ends[known])
         # The tail on one side, for one row and for all.
         one = math.log((1 - level) / 2)
         if among is None:

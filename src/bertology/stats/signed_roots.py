@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from bertology.arrays import Floats
+from bertology.arrays import Bools, Floats
 
+_AT_AN_END = 8  # values; of fewer, a sample may well have none where some are
 _SAME = 1e-9  # values that are so much closer than the largest is large are the same
 
 
@@ -55,6 +56,10 @@ class SignedRoots:
         half = np.where(varies & np.isfinite(step), step / 2, 0.0)
         return cls(making - 1, half / np.sqrt(np.where(varies, spread, 1.0)))
 
+    def where(self, known: Bools) -> SignedRoots:
+        """The same law where it is known to hold; elsewhere Chernoff's bound."""
+        return SignedRoots(np.where(known, self.freedom, 0.0), self.half_step)
+
     def __getitem__(self, rows: NDArray[np.bool_]) -> SignedRoots:
         """Of some of the means."""
         return SignedRoots(self.freedom[rows], self.half_step[rows])
@@ -75,3 +80,18 @@ class SignedRoots:
         law = np.log(np.maximum(tail, 1e-300))
         found: Floats = np.where(known, np.minimum(law, -evidence), -evidence)
         return found
+
+
+def ends_are_seen(values: NDArray[np.generic], low: float, high: float) -> Bools:
+    """Rows (V,) with enough values near both ends of where values may lie.
+
+    Of other rows a rare value far out may be missing altogether, and the spread of those that are
+    there says nothing of it.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    there = np.isfinite(x)
+    mean = np.where(there, x, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    below = (x < (low + mean)[:, None] / 2).sum(axis=1)
+    above = (x > (high + mean)[:, None] / 2).sum(axis=1)
+    seen: Bools = np.minimum(below, above) >= _AT_AN_END
+    return seen

@@ -25,7 +25,7 @@ of one class.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,8 +40,6 @@ EFFECTS = ("rows", "columns", "rest", "runs")
 """`runs` is the sum of the other three: the variance of one run among all."""
 
 _MANY = 500  # seeds of each kind; more are out of reach
-
-Bilinear = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import drawn, parameter
 from bertology.report import drawings
 from bertology.report.figures import KindPanel, kind_grids, kind_plane
-from bertology.results.answers import NOTHING_SURE, listed, percent, turned
+from bertology.results.answers import NOTHING_SURE, listed, percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.provenance import Provenance
@@ -26,7 +26,7 @@ from bertology.stats import Estimate
 from bertology.stats.agreement import cohens_kappa
 from bertology.stats.best_of_many import picked_on_other_half
 from bertology.stats.distances import in_the_plane, nearer_within
-from bertology.stats.layer_orders import first_less_second_half
+from bertology.stats.layer_orders import first_less_second_half, mirrored
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
@@ -225,7 +225,7 @@ class HeadTaxonomyResult(Result):
             return f"{opening}. {NOTHING_SURE} of layers: their heads have no like elsewhere."
         surely = "surely" if near.low > 0 or near.high < 0 else "not surely"
         way = "nearer to" if near.value > 0 else "farther from"
-        size = near if near.value > 0 else turned(near)
+        size = near if near.value > 0 else mirrored(near)
         return (
             f"{opening}. Heads of one layer are {surely} {way} each other than heads as broad of "
             f"other layers, by {percent(size)}."

@@ -14,14 +14,14 @@ from bertology.arrays import Floats, Ints
 from bertology.data.words.piece_words import run_starts
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.answers import NOTHING_SURE, plain, turned
+from bertology.results.answers import NOTHING_SURE, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_arms
-from bertology.stats.layer_orders import in_this_order
+from bertology.stats.layer_orders import in_this_order, mirrored
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
@@ -237,7 +237,7 @@ def _moved(fall: Estimate) -> str:
     """`falls by 0.10 [0.05, 0.15]`, or `rises by …` where it falls by less than nothing."""
     if fall.value >= 0:
         return f"falls by {plain(fall, '.2f')}"
-    return f"rises by {plain(turned(fall), '.2f')}"
+    return f"rises by {plain(mirrored(fall), '.2f')}"
 
 
 _LINES = {

@@ -153,6 +153,7 @@ class ModelSizes(Join):
     every larger model is better: see `gain`.
     """
 
+    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
     result_type: ClassVar[type[Result]] = ModelSizesResult
     sources: ClassVar[tuple[str, ...]] = ("heuristics",)
     made_by: ClassVar[str] = "`bertology join model-sizes ID ID ID` makes it."

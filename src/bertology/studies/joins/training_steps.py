@@ -196,7 +196,7 @@ def _value(result: Result, tracked: Tracked) -> Estimate:
         if tracked.gain:  # is there where it is beyond all that it is set against
             found = found.beyond_all()
         low, high = k * found.low, k * found.high
-        return replace(found, value=k * found.value, low=low, high=high, controls=())
+        return replace(found, value=k * found.value, low=low, high=high, foreseen=(), controls=())
     known = {m.name: m for m in result.measures() if not m.kinds}
     if not measure:
         must = f"name what {result.provenance.study} measured: {', '.join([*evidence, *known])}"

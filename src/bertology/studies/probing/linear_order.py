@@ -517,8 +517,7 @@ class LinearOrder(ShuffledCopies, Resampled):
         found: dict[str, Estimate | None] = {}
         reasons = {"": "not judged: too few sentences have two candidates in the wrong order"}
         if (place := of.get(PLACE)) is not None:
-            fall = place.fall(self.level)
-            found["order_fall"] = place.by_order(fall, -1.0)
+            found["order_fall"] = fall = place.by_order(place.fall(self.level), -1.0)
             if fall.surely_there:
                 found["order_falls_at"] = place.depth(self.level, self.resamples, self.seed)
             else:

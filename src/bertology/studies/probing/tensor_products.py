@@ -15,12 +15,13 @@ from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
-from bertology.results.answers import of_row, percent, points, turned
+from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
+from bertology.stats.layer_orders import mirrored
 from bertology.stats.least_means import least_means
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.probes import INPUT
@@ -64,7 +65,7 @@ class TensorProductsResult(Result):
         if trees.surely_there:
             end = f"trees surely leave less than any other roles, by {points(trees)}"
         elif trees.high < 0:
-            more = points(turned(trees))
+            more = points(mirrored(trees))
             end = f"trees surely leave more than the best of other roles, by {more}"
         else:
             end = f"whether trees leave less than all other roles is not sure (by {points(trees)})"

@@ -15,7 +15,7 @@ from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots
-from bertology.results.answers import percent, points, turned
+from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
@@ -23,6 +23,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.best_of_many import cross_fitted, picked_on_other_half
 from bertology.stats.crossed import crossed_score
+from bertology.stats.layer_orders import mirrored
 from bertology.stats.least_means import least_means
 from bertology.studies.cloze.npi_licensing.paradigms import (
     CONTRASTS,
@@ -160,7 +161,6 @@ _TITLES = {
     "npi_present": "there is an NPI",
 }
 _WAYS = {SEEN: "environments and NPIs seen", NEW: "environment or NPI new"}
-_SHARE = ("share", "share_low", "share_high")
 
 
 class NpiLicensingResult(Result):
@@ -198,7 +198,7 @@ class NpiLicensingResult(Result):
         for name, words in (("npi_over_scope", "a new NPI"), ("licensor_over_scope", "a licensor")):
             if (one := found.get(name)) is not None:
                 surely = "surely" if one.excludes(0) else "not surely"
-                side, way = (one, "better") if one.value >= 0 else (turned(one), "worse")
+                side, way = (one, "better") if one.value >= 0 else (mirrored(one), "worse")
                 compared.append(f"{words} {surely} {way} than scope, by {points(side, '.0f')}")
         if compared:
             text += (

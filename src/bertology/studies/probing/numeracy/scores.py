@@ -163,6 +163,8 @@ def apart(one: Estimate, other: Estimate) -> Estimate:
             min(1.0, value + above),
             min(one.n, other.n),
             one.level,
+            one.unit,
+            freedom=_fewest_free([one, other]),
         )
     )
 
@@ -176,8 +178,21 @@ def mean_of(found: Sequence[Estimate]) -> Estimate | None:
     above = math.sqrt(sum((one.high - one.value) ** 2 for one in found)) / len(found)
     n = sum(one.n for one in found)
     return _named(
-        Estimate(value, max(-1.0, value - below), min(1.0, value + above), n, found[0].level)
+        Estimate(
+            value,
+            max(-1.0, value - below),
+            min(1.0, value + above),
+            n,
+            found[0].level,
+            found[0].unit,
+            freedom=_fewest_free(found),
+        )
     )
+
+
+def _fewest_free(found: Sequence[Estimate]) -> float:
+    """At stricter levels what is made of several moves as the one with the fewest does at most."""
+    return min(one.n - 1 if one.freedom is None else one.freedom for one in found)
 
 
 def _named(found: Estimate) -> Estimate:
