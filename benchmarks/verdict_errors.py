@@ -201,6 +201,25 @@ def many(rng: Rng, draws: int) -> Iterator[Row]:
         yield Row(f"{name}, {n} sentences", false / draws, seen / draws)
 
 
+@listed("values within bounds")
+def within(rng: Rng, draws: int) -> Iterator[Row]:
+    """Means of values that must lie between -1 and 1, also where losses are too rare to be seen."""
+    for n, rare in ((200, 0.012), (200, 0.03), (1000, 0.002), (1000, 0.012)):
+        lost = rng.random((draws, n)) < rare
+        gained = rng.normal(rare / (1 - rare), rare, (draws, n))
+        found = partial_means(np.where(lost, -1.0, gained), support=(-1.0, 1.0), among=1)
+        yield Row(
+            f"rare losses, {100 * rare:g} % of {n}", apart(found.alone_low, found.alone_high, 0.0)
+        )
+    for n in (100, 400):
+        even, more = (
+            partial_means(np.sign(rng.random((draws, n)) - share), support=(-1.0, 1.0), among=1)
+            for share in (0.5, 0.5 - 1.4 / np.sqrt(n))
+        )
+        power = float((more.alone_low > 0).mean())
+        yield Row(f"hits and misses, {n}", apart(even.alone_low, even.alone_high, 0.0), power)
+
+
 @listed("balanced choices")
 def balanced(rng: Rng, draws: int) -> Iterator[Row]:
     """Accuracy over nouns that weigh differently (`balanced_means`); verbs that agree."""

@@ -17,6 +17,7 @@ from bertology.cli.main import app
 from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter, size_of
+from bertology.report.atlas.gathering import _newest
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
@@ -86,9 +87,9 @@ def key_of(result: Result) -> str:
     return str((result.provenance.measured or {})["key"])
 
 
-def cli(*words: str) -> str:
+def cli(*words: str, code: int = 0) -> str:
     found = CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})
-    assert found.exit_code == 0, found.output
+    assert found.exit_code == code, found.output
     return found.output
 
 
@@ -211,9 +212,19 @@ def test_why_nothing_is_concluded_is_said(first: Result, store: Store) -> None:
     of_before = replace(first.provenance, measured=None)
     store.save(replace(first, provenance=of_before))
     cli("drop", "--all", "--yes", "--store", store.url)
-    told = cli("conclude", first.identity, "--store", store.url)
-    assert "what was measured for it was not kept; bertology run toy-lengths" in told
+    told = cli("conclude", first.identity, "--store", store.url, code=1)
+    assert "what was measured for it was not kept; bertology run toy-lengths --force" in told
     assert "Concluded in" in told
+
+
+def test_of_one_measurement_the_newest_conclusion_counts(
+    first: Result, world: ToyWorld, encoder: bt.Encoder, store: Store
+) -> None:
+    """As five results of one measurement they were corrected as if they were of five tasks."""
+    for level in (0.8, 0.9):
+        cli("conclude", first.identity, "--level", str(level), "--store", store.url)
+    assert len(store.list()) == 3
+    assert len(_newest(store.list())) == 1
 
 
 def test_the_disk_is_shown_and_freed(first: Result, store: Store) -> None:
@@ -224,7 +235,7 @@ def test_the_disk_is_shown_and_freed(first: Result, store: Store) -> None:
     asked = CliRunner().invoke(app, ["drop", key[:5], "--store", store.url], input="n\n")
     assert asked.exit_code == 1
     assert len(store.measured.parts(key)) == 4
-    assert "Dropped 1 measurements" in cli("drop", "toy-lengths", "--yes", "--store", store.url)
+    assert "Dropped 1 measurement:" in cli("drop", "toy-lengths", "--yes", "--store", store.url)
     assert store.measured.parts(key) == []
     assert store.has(first.identity)
     assert "dropped" in cli("list", "--disk", "--store", store.url)

@@ -185,6 +185,10 @@ def test_a_step_that_failed_is_told_though_its_claim_was_judged_elsewhere() -> N
     [
         ({"start": "pretrained", "base": {"name": "b", "fingerprint": "f"}, "task": "t"}, True),
         ({"start": "random", "base": {"name": "b", "fingerprint": "f"}, "task": "t"}, False),
+        (
+            {"start": "4c", "lesson": {}, "base": {"name": "b", "fingerprint": "f"}, "task": "t"},
+            True,
+        ),
         ({"start": "pretrained", "base": None, "task": "t"}, False),
         ({}, False),
     ],

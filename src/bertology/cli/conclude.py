@@ -90,9 +90,9 @@ def conclude(options: ConcludeOptions) -> None:
     started, counts = time.monotonic(), Counter[str]()
     chosen = work.chosen(what)
     if not chosen:
-        say(
-            f"Nothing to conclude in {options.store!r}. See: bertology list --store {options.store}"
-        )
+        which = "Nothing" if what is None else f"No result of {what}"
+        listed = f"bertology list --store {options.store}"
+        say(f"{which} to conclude in {options.store!r}. See: {listed}")
     for number, outcome in enumerate(work.again(chosen), start=1):
         name = f"{outcome.about.study} of {outcome.about.about}"
         if outcome.result is None:
@@ -109,6 +109,8 @@ def conclude(options: ConcludeOptions) -> None:
     say(f"Concluded in {time.monotonic() - started:.1f} s: {told or 'none'}{left}", style="bold")
     elsewhere = "" if store.url == "results" else f" --store {shlex.quote(store.url)}"
     say_next(f"bertology list{elsewhere}")
+    if counts["left"]:
+        raise typer.Exit(1)
 
 
 def _given(options: ConcludeOptions) -> dict[str, object]:
@@ -121,11 +123,16 @@ def _given(options: ConcludeOptions) -> dict[str, object]:
     if not named:
         return found
     known: dict[str, object] = {}
+    measuring: set[str] = set()
     for name in STUDIES.names():
         kind = STUDIES.get(name)
         concluding = concluding_parameters(kind)
         known |= {f.name: f.default for f in fields(kind) if f.name in concluding}
+        measuring |= {f.name for f in fields(kind)} - concluding
     for name, text in named.items():
+        if name not in known and name in measuring:
+            must = f"name what only concludes: another {name} is measured, by bertology run"
+            raise ParameterError("--set", "conclude", must, f"{name}={text}")
         if name not in known:
             raise UnknownNameError("parameter that only concludes", name, known)
         found[name] = _value(name, text, known[name])
@@ -138,7 +145,7 @@ def _value(name: str, text: str, like: Any) -> object:
     try:
         return type(like)(text)
     except ValueError:
-        must = f"be of the type of {like!r}"
+        must = f"be a number such as {like!r}"
         raise ParameterError("--set", "conclude", must, f"{name}={text}") from None
 
 
@@ -213,16 +220,17 @@ def drop(options: DropOptions) -> None:
     chosen = there if options.all else _named(options.what, there)
     chosen = [one for one in chosen if one.parts or one.record is None]
     size = size_text(sum(one.bytes for one in chosen))
+    number = f"{len(chosen)} measurement{'s' * (len(chosen) > 1)}"
     if not chosen:
         say("There is nothing to drop.")
         return
     if not options.yes:
         for one in chosen:
             say(f"  {one.key[:8]}  {size_text(one.bytes):>9}  {one.study}")
-        typer.confirm(f"Drop {len(chosen)} measurements ({size})? Results stay.", abort=True)
+        typer.confirm(f"Drop {number} ({size})? Results stay.", abort=True)
     for one in chosen:
         store.measured.drop(one.key)
-    say(f"Dropped {len(chosen)} measurements: {size}. Results stay.")
+    say(f"Dropped {number}: {size}. Results stay.")
 
 
 def _named(what: Iterable[str], there: Iterable[Stored]) -> list[Stored]:

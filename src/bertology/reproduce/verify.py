@@ -108,7 +108,8 @@ def find_fine_tuned(model: str) -> FineTunedModel | None:
     except ModelError:
         return None  # a record that cannot be read is no reason to refuse the model
     base, train = record.get("base"), record.get("train")
-    if record.get("start") != "pretrained" or not isinstance(base, dict):
+    tuned = record.get("start") == "pretrained" or "lesson" in record  # by `make`, as the demo does
+    if not tuned or not isinstance(base, dict):
         return None
     origin = train.get("origin") if train else None
     task = (origin or {}).get("name_or_path") or record.get("task")

@@ -163,7 +163,7 @@ class Measurements:
             if written is None:
                 decoded(path, arrays_from_bytes, data)
         except StoreError as error:
-            _log.warning("%s This part is measured again.", error.problem)
+            _log.warning("%s It is removed, and measured again when it is needed.", error.problem)
             self.files.remove(path)
             return False
         return True

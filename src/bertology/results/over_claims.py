@@ -67,8 +67,8 @@ def page_text(verdicts: Iterable[Verdict], *, across_claims: bool = False) -> st
         )
     return (
         f"{told} If none of the claims were true, about {false_holds(every):.2g} at most would "
-        "still be said to hold, or to be there with an open size: a 95 % interval lies wholly on "
-        "the claimed side of the truth in 2.5 % of all cases. --across-claims holds the error "
+        "still be said to hold, or to be there with an open size: an interval at 95 % lies wholly "
+        "on the claimed side of the truth in 2.5 % of all cases. --across-claims holds the error "
         "over all claims together."
     )
 

@@ -130,7 +130,7 @@ class Concluding:
 
     def _job(self, p: Provenance) -> tuple[Study, Measurement, Provenance] | str:
         """The study as it is now, what it measured, the new provenance; or why there is none."""
-        again = f"bertology run {p.study} measures it again"
+        again = f"bertology run {p.study} --force, as it was run, measures it again"
         record = self._records.get(key_of(p) or "")
         if p.study not in STUDIES:
             return f"the study {p.study!r} is not installed here"

@@ -194,8 +194,8 @@ def _check_new_weights(
     head_weights = [n for n in new if "pooler" not in n]
     if head_weights and head != "base" and num_labels is None:
         chance = (
-            "Fine-tune it first (`bertology finetune MODEL TASK`), or pass num_labels=… "
-            "(--num-labels) to start a head at random, which gives chance-level scores."
+            "Fine-tune it first: `bertology finetune MODEL TASK`. (`bertology run` also takes "
+            "num_labels=… or --num-labels: a head that starts at random, at chance level.)"
         )
         raise ModelError(
             f"{name!r} has no trained {head} head ({', '.join(head_weights[:3])} …).",

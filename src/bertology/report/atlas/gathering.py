@@ -141,16 +141,19 @@ def _nothing(store: Store, asked: str, names: Sequence[str]) -> ResultNotFoundEr
 
 
 def _newest(listed: Iterable[Provenance]) -> list[Provenance]:
-    """Without results that a newer version of the same study has replaced; newest first."""
+    """Without results that a newer one of the same study has replaced; newest first.
+
+    Of one measurement that was concluded at several levels, the newest conclusion counts: they
+    would be taken for several tasks.
+    """
     found: dict[str, Provenance] = {}
-    for p in listed:
+    for p in sorted(listed, key=lambda p: (p.study_version, p.created), reverse=True):
         corpus = None if p.corpus is None else p.corpus["fingerprint"]
         others = {name: other["fingerprint"] for name, other in p.others.items()}
         asked = {name: value for name, value in p.parameters.items() if name not in others}
         about = [p.study, p.model["fingerprint"], corpus, asked, others, p.results]
-        key = json.dumps(about, sort_keys=True)
-        if key not in found or found[key].study_version < p.study_version:
-            found[key] = p
+        measured = [p.study, p.measured["key"]] if p.measured else about
+        found.setdefault(json.dumps(measured, sort_keys=True), p)
     return sorted(found.values(), key=lambda p: (p.created, p.identity), reverse=True)
 
 

@@ -213,6 +213,9 @@ def _steps(found: Compressed) -> Iterator[str]:
             yield f"    - trained for {many} on {step['examples']:,} training examples"
     settings = found.record["settings"]
     rate = settings["rate"]
+    if not any(step["epochs"] for step in found.measured["steps"]):
+        yield ""
+        return
     yield ""
     yield (
         f"Trainings had batches of {settings['batch_size']}, "

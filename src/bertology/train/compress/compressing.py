@@ -168,8 +168,8 @@ def _all_applied(
 ) -> tuple[Encoder, list[dict[str, Any]]]:
     train = job.learning()
     watch.tell(
-        f"{len(train):,} training examples; {len(job.held_out):,} held-out ones are scored at the "
-        "end. Scores of epochs are those of training examples."
+        f"{len(train):,} training examples are there; {len(job.held_out):,} held-out ones are "
+        "scored at the end. Where a step trains, scores of epochs are those of training examples."
     )
     steps: list[dict[str, Any]] = []
     now = job.original
