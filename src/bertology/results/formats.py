@@ -43,10 +43,16 @@ def table_to_bytes(table: pd.DataFrame) -> bytes:
 
 
 def table_from_bytes(data: bytes) -> pd.DataFrame:
-    """The table that `table_to_bytes` was given."""
-    import pandas as pd
+    """The table that `table_to_bytes` was given.
 
-    return pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+    Read by this thread alone: Arrow's own, which may still run when the process ends, abort it.
+    """
+    from pyarrow import BufferReader
+    from pyarrow.parquet import ParquetFile
+
+    found = ParquetFile(BufferReader(data)).read(use_threads=False)
+    table: pd.DataFrame = found.to_pandas(use_threads=False)
+    return table
 
 
 def arrays_to_bytes(arrays: xr.Dataset, *, compressed: bool = False) -> bytes:
