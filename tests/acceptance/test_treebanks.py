@@ -1,4 +1,4 @@
-"""Every treebank here, as published: the words that the `conllu` package counts, each with its place."""
+"""Every treebank here, as published: the words that `conllu` counts, each with its place."""
 
 from __future__ import annotations
 
