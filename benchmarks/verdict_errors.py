@@ -253,7 +253,7 @@ def _sure_flips(
 
 
 def _alone(values: Floats, rows: int = 1) -> tuple[Floats, Floats]:
-    """Bounds of `least_means` for each row, as of one of so many rows; ten times as many at once."""
+    """Bounds of `least_means` for each row as one of so many rows; ten times as many at once."""
     found = [
         least_means([some], level=1 - (1 - LEVEL) * len(some) / rows)
         for some in (values[at : at + 10 * rows] for at in range(0, len(values), 10 * rows))
