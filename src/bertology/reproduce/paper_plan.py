@@ -19,10 +19,10 @@ With `--quick` all data get the small values, and numbers of examples (`option` 
 train_examples, and limits of corpora) a quarter of them. Where that is too few or still too many, a
 setting or a corpus has a value `quick` of its own.
 
-A corpus may have `limit`, `quick`, `split`, `parameters` (given to the studies over it), and `per_example`:
-where the reader gives `--limit N`, at most that many times N texts are used. Where the reader
-names neither tasks nor a folder of data, the last corpus is used, so that the run is the same on
-every machine. Two steps that are the same by then are done once.
+A corpus may have `limit`, `quick`, `split`, `parameters` (given to the studies over it), and
+`per_example`: where the reader gives `--limit N`, at most that many times N texts are used. Where
+the reader names neither tasks nor a folder of data, the last corpus is used, so that the run is the
+same on every machine. Two steps that are the same by then are done once.
 
 A step is one of these; only the first field is needed, and `over` outside of `for_each_task`:
 

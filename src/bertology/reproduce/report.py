@@ -34,9 +34,9 @@ from bertology.results.over_claims import page_text
 from bertology.studies import STUDIES
 
 QUICK = (
-    "Quick: less data. Small settings and about a quarter of the examples were used, so that intervals are "
-    "wider and more claims stay open. What is decided here is decided with the same error; give the "
-    "command without --quick for what stays open."
+    "Quick: less data. The settings are the small ones, with about a quarter of their examples, so "
+    "that intervals are wider and more claims stay open. What is decided here errs as rarely as "
+    "elsewhere. The command without --quick tells more."
 )
 
 _Option = tuple[str, object]  # name, value
