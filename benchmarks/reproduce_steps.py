@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from bertology.errors import CapabilityError
+from bertology.errors import BertologyError, CapabilityError
 from bertology.model.shape import Shape
 from bertology.reproduce import PAPERS
 from bertology.reproduce.execute import PlanExecutor
@@ -64,6 +64,10 @@ class Watched:
         signal.setitimer(signal.ITIMER_PROF, 0)
         return time.process_time() - self.began
 
+    @property
+    def over(self) -> bool:
+        return self.capped and time.process_time() - self.began > self.cap
+
     def _look(self, number: int, frame: FrameType | None) -> None:
         here = set()
         while frame is not None:
@@ -73,7 +77,7 @@ class Watched:
             frame = frame.f_back
         self.seen.update(here)
         self.looks += 1
-        if self.capped and time.process_time() - self.began > self.cap:
+        if self.over:
             raise CapabilityError("more than --cap")
 
 
@@ -128,6 +132,8 @@ def measure(given: argparse.Namespace, to: Path) -> None:
         watched.start(capped=step.key not in needed)
         try:
             return do(step, done)
+        except BertologyError as error:  # it may have stopped while a file was written
+            raise CapabilityError("more than --cap") if watched.over else error from None
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
