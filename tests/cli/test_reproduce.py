@@ -158,6 +158,9 @@ def test_the_plan_is_shown_and_nothing_is_done(
     code, said = call("dark-secrets", "--model", model, "--dry-run", "--limit", 12)
     assert code == 0, said
     assert "fine-tuning-starts" in said
+    code, quick = call("dark-secrets", "--model", model, "--dry-run", "--quick")
+    assert code == 0, quick
+    assert "examples 750, epochs 1" in quick
     assert list(tmp_path.iterdir()) == []
 
 

@@ -18,6 +18,7 @@ from bertology.errors import (
 )
 from bertology.model.shape import Shape
 from bertology.reproduce import PAPERS, planner
+from bertology.reproduce.paper_plan import Setting
 from bertology.reproduce.plan import (
     Combine,
     Data,
@@ -88,9 +89,10 @@ def test_two_tasks_are_compared_whichever_results_are_missing() -> None:
     assert all(getattr(step, "study", "") != "task-comparison" for step in alone)
 
 
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("paper", PAPERS.names())
-def test_every_study_takes_what_it_is_given(paper: str) -> None:
-    for step in plan(paper=paper).steps:
+def test_every_study_takes_what_it_is_given(paper: str, quick: bool) -> None:
+    for step in plan(paper=paper, quick=quick).steps:
         if isinstance(step, RunStudy):
             kind = STUDIES.get(step.study)
             given = dict(step.parameters) | (
@@ -167,6 +169,32 @@ def test_options_reach_the_steps() -> None:
     taught = next(s for s in steps if isinstance(s, FineTune))
     assert (taught.epochs, taught.data.limit, taught.data.train_limit) == (2, 30, 40)
     assert all((s.data.limit or 0) <= 30 for s in steps if s.data.name != "grammar")
+
+
+@pytest.mark.parametrize("paper", PAPERS.names())
+def test_a_quick_plan_has_all_steps_and_less_data(paper: str) -> None:
+    whole, quick = plan(paper=paper).steps, plan(paper=paper, quick=True).steps
+    assert [s.key for s in quick] == [s.key for s in whole]
+    for many, few in zip(whole, quick, strict=True):
+        assert (few.data.limit or 0) <= (many.data.limit or 10**9)
+        if isinstance(many, FineTune) and isinstance(few, FineTune):
+            assert (few.data.train_limit or 0) < (many.data.train_limit or 0)
+    asked = plan(paper=paper, quick=True, examples=120, train_examples=130).steps
+    taught = next(s for s in asked if isinstance(s, FineTune))
+    assert (taught.data.limit, taught.data.train_limit) == (120, 130)  # the reader's own numbers
+
+
+def test_quick_reads_a_quarter_of_the_small_plan_also_of_large_data() -> None:
+    asked = ReproductionOptions("some-model", quick=True)
+    for setting, value in (
+        (Setting(1000, 300, option="examples"), 75),
+        (Setting(None, 3000, option="train_examples"), 750),
+        (Setting(1000, option="examples"), 250),
+        (Setting(3, 1, option="epochs"), 1),
+        (Setting(1000, 300, quick=120, option="examples"), 120),
+        (Setting(None, 600, option="train_examples", fit="enough_to_prune"), 200),
+    ):
+        assert setting.value(False, asked, SHAPE) == value
 
 
 def test_small_models_have_small_sets_and_wide_ones_their_own_rate() -> None:

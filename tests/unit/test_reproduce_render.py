@@ -176,6 +176,16 @@ def test_the_page_says_how_many_claims_hold_by_chance(report: ReproductionReport
     assert (record["across_claims"], record["false_holds_at_most"]) == (False, 0.025)
 
 
+def test_a_quick_page_says_that_it_read_less(report: ReproductionReport) -> None:
+    quick = replace(report, options=replace(report.options, quick=True))
+    for text in (reproduction_page(quick), as_markdown(quick)):
+        assert "Quick: less data." in text
+    for text in (reproduction_page(report), as_markdown(report)):
+        assert "Quick" not in text
+    assert quick.command.endswith("--limit 20 --quick")
+    assert [json.loads(as_json(r))["quick"] for r in (quick, report)] == [True, False]
+
+
 def test_the_error_can_be_held_over_all_claims(
     report: ReproductionReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:

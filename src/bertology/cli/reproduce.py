@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from bertology.cli.plans import (
 )
 from bertology.cli.typer_options import argument
 from bertology.errors import JobError
-from bertology.parameters import parameter
+from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.reproduce.report import ReproductionReport
@@ -34,8 +34,13 @@ class ReproduceOptions(PlanOptions):
     paper: str = argument("A paper: dark-secrets, nuggets, primer, or one that a plugin brings.")
     to: str | None = parameter(
         None,
-        "The folder for the page, models and results. If not given: reproductions/PAPER-MODEL.",
+        "The folder for the page, models and results. If not given: reproductions/PAPER-MODEL, "
+        "or PAPER-MODEL-quick.",
         metavar="FOLDER",
+    )
+    quick: bool = flag(
+        "Less data: about a quarter of the examples of the small plan, so that a page is there in "
+        "minutes. Intervals are wider, and fewer claims are decided."
     )
 
 
@@ -45,6 +50,7 @@ class ReproduceOptions(PlanOptions):
     examples=[
         "bertology reproduce dark-secrets",
         "bertology reproduce primer",
+        "bertology reproduce primer --quick",
         "bertology reproduce dark-secrets --dry-run",
         "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
         "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",
@@ -68,8 +74,9 @@ def reproduce(options: ReproduceOptions) -> None:
     from bertology.reproduce.report import ReproductionReport, short_name
 
     paper = PAPERS.get(options.paper)
-    asked = reproduction_options(options)
-    to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(asked.model)}")
+    asked = replace(reproduction_options(options), quick=options.quick)
+    name = f"{paper.name}-{short_name(asked.model)}{'-quick' if asked.quick else ''}"
+    to = Path(options.to or Path("reproductions") / name)
     session = options.session(options.store or str(to / "results"))
     about = model_at_hand(options, session, asked.model, "base").about()
     plan = plan_paper(paper, asked, Shape(**about["shape"]))

@@ -15,10 +15,14 @@ the `option` of that name (examples, train_examples, epochs, seeds), it takes th
 names a function of this module that adapts the value, also a reader's, to the model. Null means: no
 limit, or the default. `$train_split` is the split that a task learns from.
 
-A corpus may have `limit`, `split`, `parameters` (given to the studies over it), and `per_example`:
-where the reader gives `--limit N`, at most that many times N texts are used. Where the reader
-names neither tasks nor a folder of data, the last corpus is used, so that the run is the same on
-every machine. Two steps that are the same by then are done once.
+With `--quick` all data get the small values, and numbers of examples (`option` examples or
+train_examples, and limits of corpora) a quarter of them. Where that is too few or still too many, a
+setting or a corpus has a value `quick` of its own.
+
+A corpus may have `limit`, `quick`, `split`, `parameters` (given to the studies over it), and
+`per_example`: where the reader gives `--limit N`, at most that many times N texts are used. Where
+the reader names neither tasks nor a folder of data, the last corpus is used, so that the run is the
+same on every machine. Two steps that are the same by then are done once.
 
 A step is one of these; only the first field is needed, and `over` outside of `for_each_task`:
 
@@ -50,8 +54,16 @@ if TYPE_CHECKING:
 
 TRAIN_SPLIT = "train_split"  # the one value that is no setting: it depends on the task
 _NARROW = 512
-_OPTIONS = ("examples", "train_examples", "epochs", "seeds")
+_COUNTS = ("examples", "train_examples")
+_OPTIONS = (*_COUNTS, "epochs", "seeds")
 _SAME = "same as full"
+_SHARE = "a share of small"
+_QUICK = 4  # one example of so many is read with --quick
+
+
+def quick_share(value: object) -> object:
+    """How many examples of so many --quick reads."""
+    return -(-value // _QUICK) if isinstance(value, int) else value
 
 
 def narrow_models_only(value: object, shape: Shape) -> object:
@@ -97,6 +109,7 @@ class Setting:
 
     full: object
     small: object = _SAME
+    quick: object = _SHARE
     option: str | None = None
     fit: str | None = None
 
@@ -109,7 +122,12 @@ class Setting:
     def value(self, small: bool, options: ReproductionOptions, shape: Shape) -> object:
         """What it is for a corpus, the reader's options and a model."""
         given = None if self.option is None else getattr(options, self.option)
-        chosen = self.small if small and self.small != _SAME else self.full
+        small = (small or options.quick) and self.small != _SAME
+        chosen = self.small if small else self.full
+        if options.quick and self.quick != _SHARE:
+            chosen = self.quick
+        elif options.quick and self.option in _COUNTS:
+            chosen = quick_share(chosen)
         chosen = chosen if given is None else given
         chosen = tuple(chosen) if isinstance(chosen, list) else chosen
         return chosen if self.fit is None else _FITS[self.fit](chosen, shape)
@@ -122,6 +140,7 @@ class CorpusData:
     corpus: str
     split: str = "validation"
     limit: object = None
+    quick: int | None = None
     per_example: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
 

@@ -20,6 +20,8 @@ class ReproductionOptions:
     train_examples: int | None = None
     epochs: int | None = None
     seeds: int | None = None
+    quick: bool = False
+    """Whether less data are read than the plan has, so that intervals are wider."""
     across_claims: bool = False
     """Whether the error of the verdicts is held over all claims of the page."""
 

@@ -21,6 +21,7 @@ from bertology.reproduce.paper_plan import (
     StepsData,
     StudyData,
     TaskSteps,
+    quick_share,
 )
 from bertology.reproduce.plan import (
     Combine,
@@ -104,6 +105,8 @@ class _Planner:
     def _corpus(self, choice: CorpusData) -> Data:
         data = Data(choice.corpus, choice.split)
         limit, examples = self._resolved(choice.limit, data), self._options.examples
+        if self._options.quick and limit == choice.limit:  # a setting is quick already
+            limit = choice.quick or quick_share(limit)
         if limit is not None and choice.per_example is not None and examples is not None:
             limit = min(limit, choice.per_example * examples)
         root = None if is_made(choice.corpus) else self._options.root

@@ -58,6 +58,7 @@ def _header(report: ReproductionReport) -> Html:
         "header",
         element("h1", f"{paper.title}, reproduced"),
         element("p", paper.about),
+        element("p", element("strong", report.data_text)) if report.data_text else "",
         facts(
             [
                 ("Paper", joined([paper.citation, anchor(paper.address, paper.address)])),

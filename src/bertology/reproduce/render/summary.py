@@ -29,6 +29,7 @@ def as_json(report: ReproductionReport) -> str:
         "reproduction": paper.name,
         "paper": paper.citation,
         "command": report.command,
+        "quick": report.options.quick,
         "created": report.created,
         "versions": library_versions(),
         "model": {**report.model, "name": short_name(str(report.model.get("name", "")))},
@@ -109,6 +110,9 @@ def _lines(report: ReproductionReport) -> Iterator[str]:
     told = f" Tasks: {tasks}." if tasks else ""
     yield f"Model: `{name}`, fingerprint `{model.get('fingerprint')}`.{told}"
     yield ""
+    if report.data_text:
+        yield report.data_text
+        yield ""
     yield from _verdict_lines(report)
     for section in paper.sections:
         yield f"## {section.number} {section.title}"
