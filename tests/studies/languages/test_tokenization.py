@@ -66,7 +66,9 @@ class TestResult(ResultConformance):
         assert np.isnan(rows.loc["ja", "whole"])
         # 18 pieces with [CLS] and [SEP] are more than the 12 of the longest input; 6 are not.
         assert rows["cut"].to_dict() == {"en": 0.0, "de": 1.0, "ja": 0.0, "xx": 0.0}
-        assert rows["parity"].to_dict() == pytest.approx({"en": 1.0, "de": 3.0, "ja": 5 / 6, "xx": 0.5})
+        assert rows["parity"].to_dict() == pytest.approx(
+            {"en": 1.0, "de": 3.0, "ja": 5 / 6, "xx": 0.5}
+        )
         assert rows.loc["de", "per_byte"] == pytest.approx(18 / 23)
 
     def test_the_unknown_language_comes_first_and_is_named(self, result: Result) -> None:
