@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
 _WITHOUT_SPACES = frozenset({"Han", "Japanese", "Thai"})
-_SPELT = 0.5  # of its pieces are one letter: a language is spelt, and not known by its words
+_SPELT = 0.5  # of the pieces are one letter: the language is spelt
 _ALL = "all texts"  # what the one row is called where texts have no language
 _NO_LETTERS = _WITHOUT_SPACES | {"Hangul"}  # a character of these is a syllable or a word
 _SHARES = ("unknown", "whole", "letters", "cut")
@@ -89,12 +89,21 @@ class TokenizationResult(Result):
         table = self.shown("languages")
         return [str(code) for code in table["language"][table["not_known"]]]
 
+    @property
+    def spelt(self) -> list[str]:
+        """Codes of the languages most of whose pieces surely are one letter.
+
+        No piece need be unknown, but the tokenizer was not made for them: they have no words in it.
+        """
+        table = self.shown("languages")
+        return [str(code) for code in table["language"][table["letters_low"] > _SPELT]]
+
     def _estimate(self, row: pd.Series[float], column: str) -> Estimate:
         return of_row(row, (column, f"{column}_low", f"{column}_high"))
 
     @property
     def answer(self) -> str:
-        """The languages that are not known; then those that need the most pieces."""
+        """The languages that are not known or only spelt; then the one that needs most pieces."""
         table, beyond = self.shown("languages"), percent_of(self.facts["beyond"])
         first = table.iloc[0]
         most = percent(self._estimate(first, "unknown"), ".1f")
@@ -106,15 +115,20 @@ class TokenizationResult(Result):
         unknown = table[table["not_known"]]
         if len(unknown):
             named = [
-                f"{row['name']} ({percent(self._estimate(row, 'unknown'))} of its pieces unknown)"
+                f"{row['name']} {percent(self._estimate(row, 'unknown'))}"
                 for _, row in unknown.iterrows()
             ]
-            told = f"Surely not known to this tokenizer: {listed(named, 3)}"
+            told = "Surely not known to this tokenizer (share of unknown pieces): "
+            told += listed(named, 3)
         else:
             told = (
                 f"No language has surely more than {beyond} % unknown pieces; most are in "
                 f"{first['name']}, {most}"
             )
+        if len(
+            spelt := [name_of(code) for code in self.spelt if code not in {*unknown["language"]}]
+        ):
+            told += f"; spelt letter by letter: {listed(spelt, 3)}"
         return f"{told}. {self._longest(table[~table['not_known']])}".strip()
 
     def _longest(self, known: pd.DataFrame) -> str:
@@ -138,9 +152,6 @@ class TokenizationResult(Result):
             f"{what} in {listed(names)}" if len(of) > 1 else what for what, names in of.items()
         ]
         told = f"{int(table['texts'].sum())} texts; words are {', '.join(kinds)}"
-        spelt = table[table["letters_low"] > _SPELT]
-        if len(spelt):
-            told += f"; spelt letter by letter, most of its pieces are one: {listed(spelt['name'])}"
         if (table["unknown"] > 0).any():
             told += "; one unknown piece may stand for a whole word: pieces are few where it does"
         return told
@@ -170,7 +181,8 @@ class TokenizationResult(Result):
                 title="What the tokenizer makes of each language",
                 caption="A row for each language, the least known first: the share of unknown "
                 f"pieces (dashed: {beyond:g} %, beyond which a language is not known), pieces per "
-                "word, words that are one known piece, and what a text costs. An unknown piece "
+                "word, words that are one known piece, pieces that are one letter (where most are, "
+                "a language is spelt), and what a text costs. An unknown piece "
                 "may stand for a whole word, so few pieces are good only where few are unknown. "
                 "Intervals over texts hold for all languages together.",
             )
