@@ -74,7 +74,9 @@ class TestResult(ResultConformance):
     def test_the_unknown_language_comes_first_and_is_named(self, result: Result) -> None:
         assert result.not_known == ["ja"]  # type: ignore[attr-defined]
         assert result.shown("languages")["name"].tolist()[0] == "Japanese"
-        assert "not known to this tokenizer (share of unknown pieces): Japanese 100 %" in result.answer
+        assert (
+            "not known to this tokenizer (share of unknown pieces): Japanese 100 %" in result.answer
+        )
         assert "German takes 3.00" in result.answer
         assert "; spelt letter by letter: German. German" in result.answer
         assert result.spelt == ["de"]  # type: ignore[attr-defined]

@@ -34,7 +34,6 @@ from bertology.report.figures.grids import (
 )
 from bertology.report.figures.kinds import KindPanel, kind_grids, kind_plane
 from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
-from bertology.report.figures.name_grids import name_grid
 from bertology.report.figures.points import PointPanel, point_planes, tree_plane
 from bertology.report.figures.surfaces import (
     LossLine,
@@ -81,7 +80,6 @@ __all__ = [
     "loss_surfaces",
     "map_sheet",
     "marked_as",
-    "name_grid",
     "on_one_scale",
     "point_planes",
     "row_grid",

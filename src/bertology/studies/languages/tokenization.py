@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.data.corpus import Example, Field
-from bertology.data.languages import languages
+from bertology.data.languages import languages, name_of
 from bertology.data.words.alignment import Span, align
 from bertology.data.words.piece_words import known_words
 from bertology.parameters import drawn, parameter
 from bertology.report import drawings
-from bertology.report.figures import Dots, name_grid
+from bertology.report.figures import Dots
+from bertology.report.figures.named_grid import named_grid
 from bertology.results.answers import listed, of_row, percent, plain
 from bertology.results.comparison import over_rows
 from bertology.results.drawing import Drawing
@@ -46,12 +47,6 @@ _SHARES = ("unknown", "whole", "letters", "cut")
 _COUNTS = ("pieces", "unknown", "words", "whole", "letters", "cut", "characters", "bytes")
 _SPACES, _ANNOTATED, _CHARACTERS = "what spaces separate", "annotated ones", "characters"
 _NO_PARITY = "not judged: texts of several languages, the reference among them, share no items"
-
-
-def name_of(code: str) -> str:
-    """The name of a language; what stands for it in the corpus where it is not known here."""
-    known = languages().get(code)
-    return known.name if known else code
 
 
 class TokenizationResult(Result):
@@ -193,13 +188,13 @@ class TokenizationResult(Result):
             )
             order = [code for code in table["language"] if code in shared.index]
             draw = partial(
-                name_grid,
+                named_grid,
                 100 * shared.loc[order, order].to_numpy(),
-                [name_of(code) for code in order],
-                [name_of(code) for code in order],
+                rows=[name_of(code) for code in order],
+                columns=[name_of(code) for code in order],
                 title=f"Pieces that two languages share\n{self.about}",
                 label="% of the kinds of pieces that either uses",
-                gaps="a language with itself",
+                note="A language with itself is left out.",
             )
             caption = (
                 "One cell for each pair of languages: the kinds of pieces that occur in both, in "
