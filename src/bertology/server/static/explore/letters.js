@@ -12,7 +12,7 @@ export function runsLeft(tokens) {
 }
 
 // A word within a sentence of ours: the marks keep what stands beside it in its place.
-export const apart = (word) => `\u2068${word}\u2069`;
+export const apart = (word) => (count(word, RIGHT) ? `\u2068${word}\u2069` : word);
 
 // A letter without a font looks like one that nobody has defined.
 const UNDEFINED = "\u0378";
