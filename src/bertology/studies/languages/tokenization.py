@@ -103,10 +103,10 @@ class TokenizationResult(Result):
         first = table.iloc[0]
         most = percent(self._estimate(first, "unknown"), ".1f")
         if len(table) == 1:
-            which = "Surely not known to this tokenizer" if first["not_known"] else "Known pieces"
+            which = "Surely not known to this tokenizer: " if first["not_known"] else ""
             words = plain(self._estimate(first, "fertility"), ".2f")
             unit = _unit(first)
-            return f"{which}: {most} of the pieces are unknown; {words} pieces per {unit}."
+            return f"{which}{most} of the pieces are unknown; {words} pieces per {unit}."
         unknown = table[table["not_known"]]
         if len(unknown):
             named = [
