@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError
+from bertology.results.letters import make_readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,6 +76,7 @@ class Drawing:
         if given.axes is not None and figure is not given.axes.get_figure(root=True):
             must = f"be left out for the figure {self.name!r}, which makes its own axes"
             raise ParameterError("ax", "plot", must, type(given.axes).__name__)
+        make_readable(figure, note=given.axes is None)
         if given.width is not None:
             _close_gaps(figure)
         return figure

@@ -6,6 +6,8 @@ import io
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from bertology.results.letters import make_readable
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
@@ -29,6 +31,7 @@ def render(figure: Figure, format: str = "svg", *, dpi: int = 200) -> bytes:
     """`figure` as an SVG, PDF or PNG file; `dpi` matters for PNG only."""
     import matplotlib as mpl
 
+    make_readable(figure)
     buffer = io.BytesIO()
     with mpl.rc_context(_SETTINGS):
         _lay_out_only_first(figure)

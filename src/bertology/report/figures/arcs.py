@@ -14,6 +14,7 @@ from bertology.errors import ParameterError
 from bertology.report.figures.pieces import add_note, add_title
 from bertology.report.look import ACCENT, GREY, INK, POSITIVE, look, new_figure, type_size
 from bertology.results.drawing import canvas
+from bertology.results.letters import right_to_left
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,8 @@ def tree_arcs(
 ) -> Figure:
     """Arcs from heads to dependents: the annotated tree `above`, the one that was found `below`.
 
-    Where both are given, arcs below that are also above are told from those that are not.
+    Where both are given, arcs below that are also above are told from those that are not. A
+    sentence in Arabic or Hebrew letters begins on the right.
     """
     trees = [tree for tree in (above, below) if tree is not None]
     for tree in trees:
@@ -53,6 +55,8 @@ def tree_arcs(
         raise ParameterError("words", "tree_arcs", "be given, with a tree or two", len(words))
     widths = np.array([max(_SMALLEST, _LETTER * len(word)) + _GAP for word in words])
     places = np.cumsum(widths) - widths / 2
+    if right_to_left(words):
+        places = widths.sum() - places
     tops = [_tallest(tree.heads) if tree is not None else 0.0 for tree in (above, below)]
     inches = 0.26
     with look():
@@ -116,7 +120,7 @@ def _arc(
     from matplotlib.path import Path
 
     head, word = pair
-    step = 0.06 * float(np.sign(word - head))
+    step = 0.06 * float(np.sign(places[word] - places[head]))
     start, end = places[head] + step, places[word] - step
     base, top = 0.45 * side, side * (0.45 + _height(head, word))
     # A cubic reaches three quarters of the height of its two inner points.

@@ -314,7 +314,7 @@ export class Plane {
     }
     const { groups, texts, starts, ends } = this.#points;
     const group = node("b", {}, groups[i] || "no name");
-    this.readout.replaceChildren(group, ": ", ...marked(texts[i], starts[i], ends[i]), ...this.#crowd(i));
+    this.readout.replaceChildren(group, ": ", node("bdi", {}, ...marked(texts[i], starts[i], ends[i])), ...this.#crowd(i));
     this.onread?.(texts[i]);
   }
 
@@ -323,7 +323,7 @@ export class Plane {
     const [x, y] = this.#place[i];
     const { groups, texts, starts, ends } = this.#points;
     this.label.replaceChildren(node("b", {}, groups[i] || "no name"),
-      node("span", {}, ...marked(texts[i], starts[i], ends[i], ABOUT), ...this.#crowd(i)));
+      node("span", { dir: "auto" }, ...marked(texts[i], starts[i], ends[i], ABOUT), ...this.#crowd(i)));
     this.label.hidden = false;
     const { clientWidth: width, clientHeight: height } = this.frame;
     const [wide, high] = [this.label.offsetWidth, this.label.offsetHeight];

@@ -1,6 +1,7 @@
 // What the page says about the model, and which of its parts this model has no use for.
 
 import { at, element } from "./elements.js";
+import { legible } from "./letters.js";
 
 export const AVERAGED = 32; // examples of a task, at most
 
@@ -28,7 +29,7 @@ export function describeModel(model, { predicts, canMask }) {
 // A page that is one file has one text, which cannot be changed.
 function showText({ text, pair }) {
   document.querySelector("h1").textContent = "The attention of a model to one text";
-  at("kept-text").textContent = pair ? `${text}\n${pair}` : text;
+  at("kept-text").textContent = legible(pair ? `${text}\n${pair}` : text);
   at("copy-link").hidden = window.location.protocol === "about:"; // a cell of a notebook
   const frame = frameOf();
   const fit = () => (frame.style.height = `${document.body.scrollHeight + 8}px`);

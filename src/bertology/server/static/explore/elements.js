@@ -4,7 +4,10 @@ export const at = (id) => document.getElementById(id);
 
 export function element(name, { text, on = {}, ...attributes } = {}, children = []) {
   const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
+  if (text !== undefined) {
+    made.textContent = text;
+    made.dir = "auto"; // it runs as its own letters do, whatever stands around it
+  }
   for (const [key, value] of Object.entries(attributes)) {
     if (value !== undefined && value !== null && value !== false) made.setAttribute(key, value);
   }

@@ -3,6 +3,7 @@
 
 import { currentRamp } from "./colour.js";
 import { at, element, nameOf, percent } from "./elements.js";
+import { apart, legible } from "./letters.js";
 import { Lines } from "./lines.js";
 import { Matrix } from "./matrix.js";
 import { Tree } from "./tree.js";
@@ -55,7 +56,7 @@ export class Enlarged {
     at("scale").value = scale;
     if (this.tokens !== maps.tokens) {
       this.tokens = maps.tokens;
-      const options = maps.tokens.map((token, i) => element("option", { value: i, text: `${i + 1}. ${token}` }));
+      const options = maps.tokens.map((token, i) => element("option", { value: i, text: `${i + 1}. ${apart(legible(token))}` }));
       at("filter-token").replaceChildren(element("option", { value: "", text: "every token" }), ...options);
     }
     at("filter-token").value = filter && filter.token < maps.size ? filter.token : "";
@@ -100,6 +101,6 @@ export class Enlarged {
     const { tokens, size } = this.map;
     const where = `row ${cell.row + 1}, column ${cell.column + 1} of ${size}`;
     at("cell").textContent =
-      `${tokens[cell.row]} → ${tokens[cell.column]}: ${percent(cell.weight)} of its attention (${where})`;
+      `${apart(legible(tokens[cell.row]))} → ${apart(legible(tokens[cell.column]))}: ${percent(cell.weight)} of its attention (${where})`;
   }
 }

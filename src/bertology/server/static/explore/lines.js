@@ -3,6 +3,7 @@
 
 import { currentRamp } from "./colour.js";
 import { element, typeScale } from "./elements.js";
+import { legible } from "./letters.js";
 
 export const ROW = 22; // pixels for each token
 const LONG_ROW = 17; // if there are many tokens
@@ -56,7 +57,7 @@ export class Lines {
         return element("button", {
           type: "button",
           tabindex: index ? -1 : 0, // Tab stops once; arrow keys move from there
-          text: token,
+          text: legible(token),
           title: token,
           on: {
             click: () => this.acts.filter(place),

@@ -2,6 +2,7 @@
 
 import { currentRamp } from "./colour.js";
 import { element, typeScale } from "./elements.js";
+import { legible } from "./letters.js";
 
 const SMALLEST = 11; // pixels for each token, so that labels can be read; long texts scroll
 const LARGEST = 34;
@@ -47,7 +48,7 @@ export class Matrix {
     const labels = (direction) =>
       this.map.tokens.map((token, index) =>
         element("span", {
-          text: token,
+          text: legible(token),
           title: token,
           on: { click: () => this.acts.filter({ token: index, direction }) },
         }),

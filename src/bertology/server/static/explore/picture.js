@@ -1,12 +1,13 @@
 // Pictures to save: the same shapes as SVG (for papers) and as PNG, always on white.
 
 import { PRINTED } from "./colour.js";
+import { legible } from "./letters.js";
 import { linesOf, rowHeight } from "./lines.js";
 
 const INK = "#1c1f24";
 const QUIET = "#565b63";
 const MARK = "#d55e00";
-const FONT = "DejaVu Sans, Helvetica, Arial, sans-serif";
+const FONT = "DejaVu Sans, Helvetica, Arial, Noto Sans, sans-serif";
 const LETTER = 6.6; // about so many pixels, at the size of labels
 const widest = (tokens) => Math.max(40, 14 + LETTER * Math.max(...tokens.map((token) => token.length)));
 
@@ -150,7 +151,7 @@ const DRAW = {
     context.textAlign = { start: "left", middle: "center", end: "right" }[s.anchor ?? "start"];
     context.translate(s.x, s.y);
     context.rotate(((s.turn ?? 0) * Math.PI) / 180);
-    context.fillText(s.value, 0, 0);
+    context.fillText(legible(s.value), 0, 0); // an SVG keeps the letters: its reader may have a font
   },
   path(context, s) {
     const outline = new Path2D(s.d);

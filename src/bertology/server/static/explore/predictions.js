@@ -1,6 +1,7 @@
 // The predictions of the model before and after something is switched off, side by side.
 
 import { at, element, percent, points } from "./elements.js";
+import { legible } from "./letters.js";
 
 const SHOWN = 8; // rows for each masked token
 
@@ -46,7 +47,7 @@ function tableOf(caption, heading, before, after) {
   const share = (value) => (value === undefined ? "less" : percent(value));
   const body = rowsOf(before, after).map(({ name, was, is, known, change }) =>
     element("tr", {}, [
-      element("th", { scope: "row", text: name, title: name }),
+      element("th", { scope: "row", text: legible(name), title: name }),
       element("td", { class: "bars" }, [bar(was, "before"), ...(after ? [bar(is, "after")] : [])]),
       element("td", { text: share(was) }),
       ...(after
@@ -99,7 +100,7 @@ export function showPredictions({ before, after, gold = null }, { originals, ask
     const changed = after?.masked.find((x) => x.position === position)?.predictions;
     const isAlone = tokens.filter((token) => token === tokens[i]).length === 1;
     const which = isAlone ? "" : ` (token ${position})`;
-    const caption = ["Instead of ", element("b", { text: tokens[i] }), which];
+    const caption = ["Instead of ", element("b", { text: legible(tokens[i]) }), which];
     return tableOf(caption, "Word", keyed(predictions), keyed(changed));
   });
   if (before.classes) {

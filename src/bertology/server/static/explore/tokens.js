@@ -1,6 +1,7 @@
 // The text as the model sees it. A click hides a token behind [MASK].
 
 import { at, element } from "./elements.js";
+import { adviceFor, legible, runsLeft } from "./letters.js";
 
 const SAID = { true: ", hidden", mixed: ", partly hidden", false: "" };
 
@@ -33,6 +34,10 @@ export class TokenRow {
     const focused = [...at("tokens").children].indexOf(document.activeElement?.closest("li"));
     this.shown = shown;
     at("tokens-title").textContent = counted(maps);
+    at("tokens").dir = runsLeft(maps.originals) ? "rtl" : "ltr";
+    const advice = adviceFor(maps.originals);
+    at("fonts-note").textContent = advice;
+    at("fonts-note").hidden = !advice;
     const items = maps.originals.map((token, i) => this.#item(token, i, maps, hidden[i], canMask));
     at("tokens").replaceChildren(...items.map((item) => element("li", {}, [item])));
     const first = items.find((item) => item.tagName === "BUTTON");
@@ -48,12 +53,12 @@ export class TokenRow {
   #item(token, index, maps, hidden, canMask) {
     const second = maps.boundary !== null && index === maps.boundary ? "second" : "";
     if (!canMask || maps.special[index]) {
-      return element("span", { text: token, class: `token ${maps.special[index] ? "special" : ""} ${second}` });
+      return element("span", { text: legible(token), class: `token ${maps.special[index] ? "special" : ""} ${second}` });
     }
     return element("button", {
       type: "button",
       class: `token ${second}`,
-      text: token,
+      text: legible(token),
       tabindex: -1,
       title: numbered(maps.pieces[index]),
       "aria-pressed": hidden,
@@ -63,7 +68,8 @@ export class TokenRow {
   }
 
   #onKey(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const onwards = at("tokens").dir === "rtl" ? -1 : 1;
+    const step = { ArrowLeft: -onwards, ArrowRight: onwards }[event.key];
     if (!step) return;
     const buttons = [...at("tokens").querySelectorAll("button")];
     const next = buttons[buttons.indexOf(document.activeElement) + step];

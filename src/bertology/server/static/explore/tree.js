@@ -3,6 +3,7 @@
 // the annotated tree, where there is one, are above the words, those that were found below.
 
 import { at, isSame, nameOf, typeScale } from "./elements.js";
+import { apart, legible, runsLeft } from "./letters.js";
 
 const STRUCTURAL = "structural";
 const SVG = "http://www.w3.org/2000/svg";
@@ -78,12 +79,14 @@ export class Tree {
     if (tree) at("tree-frame").replaceChildren(this.#draw(tree, `The tree of ${name}`));
   }
 
-  #draw({ words, heads, gold, directed }, name) {
+  #draw({ words: all, heads, gold, directed }, name) {
+    const words = all.map(legible);
     const size = TYPE * typeScale();
     this.context.font = `${size}px system-ui, sans-serif`;
     const widths = words.map((word) => this.context.measureText(word).width + GAP);
     let right = 0;
     const places = widths.map((width) => (right += width) - width / 2);
+    if (runsLeft(words)) places.forEach((place, i) => (places[i] = right - place)); // it begins on the right
     const [above, below] = [gold ? tallest(gold) : 0, tallest(heads)];
     const line = LINE * typeScale();
     const [width, height] = [Math.ceil(right), Math.ceil(above + line + below)];
@@ -135,7 +138,7 @@ function listed({ words, heads, gold, directed }) {
   const told = heads.flatMap((head, word) => {
     if (head < 0) return [];
     const mark = !gold || has(gold, word, head, directed) ? "" : " (not annotated)";
-    return [`${words[head]} ${directed ? "→" : "–"} ${words[word]}${mark}`];
+    return [`${apart(words[head])} ${directed ? "→" : "–"} ${apart(words[word])}${mark}`];
   });
   return told.join(", ");
 }

@@ -3,6 +3,7 @@
 import { post } from "../server.js";
 import { whenFree } from "./asking.js";
 import { at, element, percent } from "./elements.js";
+import { apart, legible } from "./letters.js";
 
 const LISTED = 3; // words that are told to screen readers
 const SIDES = ["First text", "Second text"];
@@ -69,7 +70,7 @@ export class Why {
       .slice(0, LISTED);
     const isPair = words.some(({ side }) => side === 1);
     const whose = (side) => (isPair ? ` (${SIDES[side].toLowerCase()})` : ""); // a word may be in both
-    const told = first.map(({ word, side }) => `“${word}”${whose(side)}`).join(", ");
+    const told = first.map(({ word, side }) => `“${apart(word)}”${whose(side)}`).join(", ");
     at("why-answer").textContent = `The model says ${answer} (${percent(probability)}). By ${title}, these words matter most: ${told || "none"}.`;
     at("why-frame").replaceChildren(
       element("table", {}, [
@@ -99,7 +100,7 @@ export class Why {
     const bar = element("span", { class: `bar ${relevance < 0 ? "against" : "for"}` });
     bar.style.width = `${(100 * Math.abs(relevance)) / most}%`;
     return element("tr", {}, [
-      element("th", { scope: "row", text: word, title: word }),
+      element("th", { scope: "row", text: legible(word), title: word }),
       element("td", { class: "bars" }, [element("span", { class: "track" }, [bar])]),
       element("td", { text: shown(relevance) }),
     ]);
