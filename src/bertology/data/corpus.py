@@ -61,6 +61,7 @@ class Field(StrEnum):
     CONDITION = "condition"  # which version of its item the example is
     STEPS = "steps"  # how many inferences lead to the label or the answer
     PARAPHRASE = "paraphrase"  # TEXT in other words
+    LANGUAGE = "language"  # the language of the text, by its code: de, fr
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +215,16 @@ class Corpus(Sequence[Example]):
     def take(self, n: int | None, *, seed: int = 0) -> Corpus:
         """`n` examples drawn at random without replacement, in their original order.
 
-        The same `seed` draws the same examples. All of them if there are no more than `n`.
+        The same `seed` draws the same examples. All of them if there are no more than `n`. Of a
+        corpus in several languages `n` of each are drawn: the same items, where they have some.
         """
         if n is None or n >= len(self):
             return self
         if n < 1:
             raise DataError(f"Cannot take {n} examples; ask for at least 1.")
-        chosen = sorted(random.Random(seed).sample(range(len(self)), n))
+        chosen = sorted(self._drawn(n, random.Random(seed)))
+        if len(chosen) == len(self):
+            return self
         # A limit already in the origin means another draw (or, for the grammar, another corpus).
         whole = bool(self.origin) and self.origin.get("limit") is None
         origin = {**self.origin, "limit": n, "seed": seed} if whole else {}
@@ -230,6 +234,18 @@ class Corpus(Sequence[Example]):
             origin=origin,
             drawn_from=self.drawn_from or len(self),
         )
+
+    def _drawn(self, n: int, source: random.Random) -> list[int]:
+        if Field.LANGUAGE not in self.fields:
+            return source.sample(range(len(self)), n)
+        if Field.ITEM in self.fields:
+            items = list(dict.fromkeys(e.get(Field.ITEM) for e in self))
+            kept = set(source.sample(items, min(n, len(items))))
+            return [i for i, e in enumerate(self) if e.get(Field.ITEM) in kept]
+        of: dict[str, list[int]] = {}
+        for i, e in enumerate(self):
+            of.setdefault(e.get(Field.LANGUAGE), []).append(i)
+        return [i for places in of.values() for i in source.sample(places, min(n, len(places)))]
 
 
 # When two texts read the same: whatever their case, spaces and punctuation.

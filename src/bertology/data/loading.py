@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,7 @@ from bertology.errors import CapabilityError, DataError, ParameterError, Unknown
 from bertology.plain_files import local_path, read_bytes, read_utf8
 
 _COLUMNS = {*(f.value for f in Field), "id"}
-_OWN = {"task", "reader", "only"}
+_OWN = {"task", "reader", "only", "languages"}
 _DEFAULT_SPLIT = "validation"
 _GRAMMAR = "grammar"
 
@@ -54,8 +54,8 @@ def load_corpus(
     cache folder of the platform).
     `columns`: which column holds a field (`text="sentence1"`, `label="gold"`, …); further
     `task`, `labels` (class names in order, or a mapping of labels to the names that a model has
-    for them), `reader`, `only` (one group), `header`, `config`, …; for the grammar's corpora: its
-    switches.
+    for them), `reader`, `only` (one group), `languages` (of a corpus in several, by their codes:
+    "de,fr"), `header`, `config`, …; for the grammar's corpora: its switches.
     """
     source = str(name_or_path)
     if limit is not None and (isinstance(limit, bool) or limit < 1):
@@ -66,7 +66,7 @@ def load_corpus(
         rest = {k: v for k, v in columns.items() if k != "labels"}
         whole = load_corpus(source, split=split, limit=limit, seed=seed, root=root, **rest)
         return whole.relabelled({str(k): str(v) for k, v in renamed.items()})
-    only = given.pop("only", None)
+    only, chosen = given.pop("only", None), _codes(given.pop("languages", None))
     # Also where the corpus itself is no entry: studies look there for other data by name.
     where = {} if root is None else {"root": str(local_path(root).resolve())}
     origin: dict[str, object] = {"name_or_path": source, "split": split, **columns, **where}
@@ -75,12 +75,14 @@ def load_corpus(
         corpus = _generated(entry, split, {"size": limit, "seed": seed, **given})
         if only is not None:
             corpus, where = _of_group(corpus, str(only)), {**where, "only": str(only)}
+        if chosen:
+            corpus = _in_languages(corpus, chosen)
         # The grammar itself says how to make the same again.
         return replace(corpus, origin={**corpus.origin, **where})
     _check_arguments(given)
     if entry is not None:
         base = _own_root(source) if root is None else local_path(root)
-        corpus = _load_entry(entry, split, base, given)
+        corpus = _load_entry(entry, split, base, given, chosen)
         origin |= {"root": str(base.resolve()), "split": corpus.split or split}
         if source.endswith((".yaml", ".yml")):
             origin["name_or_path"] = str(local_path(source).resolve())
@@ -88,6 +90,8 @@ def load_corpus(
         corpus, origin["name_or_path"] = _load_path(source, split, given)
     if only is not None:
         corpus = _of_group(corpus, str(only))
+    if chosen:
+        corpus = _in_languages(corpus, chosen)
     return replace(corpus, origin=origin).take(limit, seed=seed)
 
 
@@ -206,7 +210,13 @@ def _generated(entry: CatalogEntry, split: str, options: Mapping[str, object]) -
     return READERS.get(entry.reader)(entry.name, Request(entry.name, split, options=options))
 
 
-def _load_entry(entry: CatalogEntry, split: str, base: Path, given: Mapping[str, object]) -> Corpus:
+def _load_entry(
+    entry: CatalogEntry,
+    split: str,
+    base: Path,
+    given: Mapping[str, object],
+    chosen: Sequence[str] = (),
+) -> Corpus:
     names = list(entry.splits)
     split = _own_split(entry, split)
     folder = _folder(entry, base)
@@ -230,8 +240,78 @@ def _load_entry(entry: CatalogEntry, split: str, base: Path, given: Mapping[str,
     if split not in entry.splits:
         raise UnknownNameError(f"split of {entry.name}", split, names)
     files = _files(entry, folder, split)
+    languages = [_language_of(file, folder, entry.splits[split]) for file in files]
+    if None not in languages:
+        known = [str(code) for code in languages]
+        _check_languages(entry.name, chosen, known)
+        by_code = sorted(range(len(known)), key=lambda i: known[i])
+        wanted = [i for i in by_code if not chosen or known[i] in chosen]
+        return _of_languages(
+            [read(files[i], request) for i in wanted],
+            [known[i] for i in wanted],
+            [files[i] for i in wanted],
+            parallel=entry.parallel,
+        )
     parts = [read(file, request) for file in files]
     return parts[0] if len(parts) == 1 else _joined(parts, files)
+
+
+_LANGUAGE = "{language}"
+
+
+def _language_of(file: Path, folder: Path, patterns: Sequence[str]) -> str | None:
+    """What stands for {language} in the pattern that a file was found by."""
+    path = file.relative_to(folder).as_posix()
+    for pattern in patterns:
+        before, marked, after = pattern.partition(_LANGUAGE)
+        if marked:
+            parts = (re.escape(part).replace(r"\*", "[^/]*") for part in (before, after))
+            found = re.fullmatch("([a-z]{2,3})".join(parts), path)
+            if found:
+                return found[1]
+    return None
+
+
+def _of_languages(
+    parts: list[Corpus], codes: list[str], files: list[Path], *, parallel: bool
+) -> Corpus:
+    """Files in several languages as one corpus; an example's id begins with its language."""
+    several = len(set(codes)) < len(codes)
+    examples = []
+    for part, code, file in zip(parts, codes, files, strict=True):
+        for example in part:
+            about = {**example.annotations, "language": code}
+            if parallel:
+                about["item"] = example.id
+            own = f"{file.stem}/{example.id}" if several else example.id
+            examples.append(replace(example, id=f"{code}/{own}", annotations=about))
+    shared = frozenset.intersection(*(part.fields for part in parts)) | {Field.LANGUAGE}
+    if parallel:
+        shared |= {Field.ITEM}
+    return replace(parts[0], examples=examples, fields=shared)
+
+
+def _codes(given: object) -> tuple[str, ...]:
+    """`"de,fr"` or a list of codes."""
+    if given is None:
+        return ()
+    parts = given.split(",") if isinstance(given, str) else given
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise ParameterError("languages", "load_corpus", "be codes such as 'de,fr'", given)
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
+
+
+def _check_languages(name: str, chosen: Sequence[str], known: Sequence[str]) -> None:
+    for code in chosen:
+        if code not in known:
+            raise UnknownNameError(f"language of {name}", code, sorted(set(known)))
+
+
+def _in_languages(corpus: Corpus, chosen: Sequence[str]) -> Corpus:
+    corpus.require(Field.LANGUAGE)
+    _check_languages(corpus.name, chosen, [str(e.get(Field.LANGUAGE)) for e in corpus])
+    kept = [example for example in corpus if example.get(Field.LANGUAGE) in chosen]
+    return replace(corpus, examples=kept)
 
 
 def _own_split(entry: CatalogEntry, split: str) -> str:
@@ -249,7 +329,9 @@ def _folder(entry: CatalogEntry, base: Path) -> Path:
 def _files(entry: CatalogEntry, folder: Path, split: str) -> list[Path]:
     files: list[Path] = []
     for pattern in entry.splits[split]:
-        matching = sorted(folder.glob(pattern))
+        found = folder.glob(pattern.replace(_LANGUAGE, "*"))
+        named = _LANGUAGE in pattern
+        matching = sorted(f for f in found if not named or _language_of(f, folder, [pattern]))
         if not matching:
             raise _missing(entry, folder, f"{folder} has no file {pattern} (split {split!r})")
         files += matching

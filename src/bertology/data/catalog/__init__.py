@@ -39,6 +39,7 @@ class CatalogEntry:
     reader: str
     fields: tuple[Field, ...]
     splits: Mapping[str, tuple[str, ...]]  # split -> files (patterns); none: the reader knows
+    # A pattern may hold {language}: the code of the language whose texts the file holds.
     get: str  # how to get it; {folder} is where it belongs
     citation: str = ""
     folder: str = ""  # below the data root; empty for what is made, not read
@@ -47,6 +48,9 @@ class CatalogEntry:
     columns: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
     checksums: Mapping[str, str] = field(default_factory=dict)  # file -> sha256
+    parallel: bool = (
+        False  # texts with the same id say the same in each language: they are one item
+    )
 
     @property
     def haystack(self) -> str:

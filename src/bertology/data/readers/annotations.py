@@ -182,6 +182,7 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.WORDINGS: (_WORDS, "be a list of templates: text, and none empty"),
     Field.ITEM: (_is_name, "be a name"),
     Field.CONDITION: (_is_name, "be a name"),
+    Field.LANGUAGE: (lambda v: isinstance(v, str) and bool(v), "be the code of a language"),
     Field.STEPS: (lambda v: _is_whole(v) and v >= 0, "be a whole number from 0"),
 }
 

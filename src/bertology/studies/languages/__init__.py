@@ -1,0 +1,3 @@
+"""Several languages in one model: what they share, and what one gives to another."""
+
+TOPIC = "Several languages in one model: what they share, and what one gives to another"
