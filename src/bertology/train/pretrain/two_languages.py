@@ -8,8 +8,11 @@ masks, losses, network and optimizer are those of all pre-training.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.arrays import Bools, Floats, Ints
+from bertology.errors import DataError
 from bertology.train.fresh import Architecture, seeded
 from bertology.train.optimizers import learning_rate_factor
 from bertology.train.pretrain.chance import Chance
@@ -91,8 +95,10 @@ class TwoLanguages:
         """What may replace a masked piece: those of both languages, as in the papers."""
         marks = set(self.special.values())
         first = torch.tensor([i for i in range(self.size) if i not in marks], device=self.device)
-        ordinary = torch.cat([first, self.twin[first]]).unique()
-        unknown = torch.zeros(len(self), device=self.device)  # frequencies, which nothing here needs
+        ordinary = torch.unique(torch.cat([first, self.twin[first]]))
+        unknown = torch.zeros(
+            len(self), device=self.device
+        )  # frequencies, which nothing here needs
         return MaskableVocabulary(ordinary, self.special["mask"], self.special["unk"], unknown)
 
     def text(self, language: int, shard: Shard) -> ShardText:
@@ -112,7 +118,9 @@ class TwoLanguages:
             rows, ids=torch.where(second, self.twin[rows.ids], rows.ids), positions=positions
         )
 
-    def view(self, rows: Rows, second: Tensor, pieces: MaskableVocabulary, chance: Chance) -> LossInput:
+    def view(
+        self, rows: Rows, second: Tensor, pieces: MaskableVocabulary, chance: Chance
+    ) -> LossInput:
         """Masked rows. Each language may have a [MASK] of its own."""
         hidden = hide(rows, self.setting.objective.masking, pieces, chance)
         masked = (hidden.ids == pieces.mask) & second
@@ -141,7 +149,10 @@ class TwoLanguages:
 
 
 def train_two_languages(
-    languages: TwoLanguages, recipe: Pretraining, *, reach: Callable[[int], None] = lambda step: None
+    languages: TwoLanguages,
+    recipe: Pretraining,
+    *,
+    reach: Callable[[int], None] = lambda step: None,
 ) -> PretrainingBert:
     """A model of both languages, in evaluation mode; half of all rows are of each."""
     device = languages.device
@@ -172,28 +183,55 @@ def train_two_languages(
     return model.to(device).eval()
 
 
-def judge_masked(
-    model: PretrainingBert, languages: TwoLanguages, *, seed: int = 0
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Loss and accuracy of masked tokens in held-out rows of each language."""
+class Told(NamedTuple):
+    """How well one thing is predicted."""
+
+    loss: float
+    accuracy: float
+
+
+class Judged(NamedTuple):
+    """How well a model predicts held-out text."""
+
+    masked: tuple[Told, Told]  # tokens, in each language
+    sentence: float  # accuracy on next sentences over both languages; NaN without that loss
+
+
+def judge_held_out(model: PretrainingBert, languages: TwoLanguages, *, seed: int = 0) -> Judged:
+    """Masked tokens in held-out rows of each language, and next sentences."""
     size = Architecture(hidden=model.config.hidden_size, heads=1)
-    stage = Stage(replace(languages.setting.objective, losses=("mlm",)))
-    network = Network(model, (stage,), size).eval()
+    stages = (Stage(replace(languages.setting.objective, losses=("mlm", "sentence"))),)
+    network = Network(model, stages, size).eval()
     pieces = languages.pieces
-    found = []
+    masked, sentences = [], []
     for language, shard in enumerate(languages.held_out):
-        plan = find_pairing("full-sentences").plan(
-            shard, languages.length, np.random.default_rng(seed)
-        )
+        plan = _pairs(shard, languages.length, np.random.default_rng(seed))
         chosen = np.arange(min(len(plan), _JUDGED_ROWS))
         rows = fill(languages.text(language, shard), plan.take(chosen), chosen, languages.length)
         second = torch.full_like(rows.fixed, bool(language))
-        rows = languages.spoken(rows, second)
         with torch.no_grad():
-            view = languages.view(rows, second, pieces, Chance(seed)("held-out"))
-            outcome = network.judge(view, 0)["mlm"]
-        found.append((float(outcome.loss), float(outcome.correct / outcome.count)))
-    return found[0], found[1]
+            view = languages.view(
+                languages.spoken(rows, second), second, pieces, Chance(seed)("held-out")
+            )
+            outcomes = network.judge(view, 0)
+        loss, right, count = outcomes["mlm"].loss, outcomes["mlm"].correct, outcomes["mlm"].count
+        masked.append(Told(float(loss), float(right / count)))
+        sentences.append(float(outcomes["sentence"].correct / outcomes["sentence"].count))
+    told = float(np.mean(sentences)) if languages.setting.sentence else math.nan
+    return Judged((masked[0], masked[1]), told)
+
+
+def held_out_sentences(shards: Shards, most: int) -> list[Ints]:
+    """The different held-out sentences of at most so many pieces, without marks."""
+    shard = shards.open(HELD_OUT)
+    marks = list(shards.special.values())
+    found: dict[tuple[int, ...], Ints] = {}
+    for start, end in pairwise(shard.sentences):
+        sentence = np.asarray(shard.tokens[start:end], dtype=np.int64)
+        sentence = sentence[~np.isin(sentence, marks)]
+        if 0 < len(sentence) <= most:
+            found.setdefault(tuple(sentence.tolist()), sentence)
+    return list(found.values())
 
 
 def states_of(
@@ -203,12 +241,13 @@ def states_of(
 
     The first layer is what enters the model. Sentences are given in the first one's pieces.
     """
+    body: Any = model.bert  # its protocol knows no states of all layers
     found: list[Floats] = []
     for start in range(0, len(sentences), _STATES_AT_ONCE):
         chosen = sentences[start : start + _STATES_AT_ONCE]
         ids, positions, real = languages.sentences(chosen, language)
         with torch.no_grad():
-            states = model.bert(
+            states = body(
                 input_ids=ids,
                 position_ids=positions,
                 attention_mask=real.long(),
@@ -226,13 +265,15 @@ def states_of(
 
 def _batches(languages: TwoLanguages, recipe: Pretraining) -> Iterator[tuple[Rows, Tensor]]:
     """Endless batches, and which of their tokens are of the second language."""
-    length, rows = languages.length, recipe.batch_tokens // languages.length
+    rows = recipe.batch_tokens // languages.length
     single = rows // 2 if languages.setting.translation else rows
     feeds = [
         _feed(languages, language, single // 2, seed=(recipe.seed, language)) for language in (0, 1)
     ]
     if languages.setting.translation:
-        feeds.append(_feed(languages, 0, rows - 2 * (single // 2), seed=(recipe.seed, 2), twins=True))
+        feeds.append(
+            _feed(languages, 0, rows - 2 * (single // 2), seed=(recipe.seed, 2), twins=True)
+        )
     while True:
         parts = [next(feed) for feed in feeds]
         joint = _joined([part for part, _ in parts])
@@ -252,11 +293,17 @@ def _feed(
     shard, length = languages.trained[language], languages.length
     text = languages.text(language, shard)
     index = np.arange(count)
-    plan, order = RowPlan(*[np.zeros(0, np.int64)] * 4), np.zeros(0, np.int64)
+    nothing = np.zeros(0, np.int64)
+    plan, order = RowPlan(nothing, nothing, nothing, nothing), nothing
     while True:
         while len(order) < count:
             plan = _twins(shard, length, draw) if twins else _pairs(shard, length, draw)
-            order = np.concatenate([order[:0], draw.permutation(len(plan))])
+            order = draw.permutation(len(plan))
+            if len(order) < count:
+                raise DataError(
+                    f"The text gives no {count} rows of {length} tokens ({len(order)} in a pass).",
+                    hint="Give more text, or smaller updates.",
+                )
         chosen, order = order[:count], order[count:]
         rows = fill(text, plan.take(chosen), index, length)
         second = rows.segments.bool() if twins else torch.full_like(rows.fixed, bool(language))
