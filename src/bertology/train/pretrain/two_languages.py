@@ -306,8 +306,17 @@ def _feed(
                 )
         chosen, order = order[:count], order[count:]
         rows = fill(text, plan.take(chosen), index, length)
-        second = rows.segments.bool() if twins else torch.full_like(rows.fixed, bool(language))
+        second = torch.full_like(rows.fixed, bool(language))
+        if twins:
+            second = rows.segments.bool()
+            # No [CLS] stands before the second part; so each piece is where its twin is.
+            rows = replace(rows, positions=_some(rows.positions) + rows.segments)
         yield languages.spoken(rows, second), second
+
+
+def _some(positions: Tensor | None) -> Tensor:
+    assert positions is not None  # rows of twins have them
+    return positions
 
 
 def _pairs(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
@@ -315,7 +324,7 @@ def _pairs(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
 
 
 def _twins(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
-    """Every row is a stretch of text beside itself; each of both begins at the first position."""
+    """Every row is a stretch of text beside itself; positions begin anew in the second part."""
     half = (length - 3) // 2
     plan = find_pairing("full-sentences").plan(shard, half + 3, draw)  # stretches of half + 1
     whole = np.full_like(plan.first, half)

@@ -244,7 +244,7 @@ class MultilingualIngredients(Trials):
     column: ClassVar[str] = "arm"
 
     arms: tuple[str, ...] = parameter(tuple(ARMS), "Arms to compare.")
-    task: str = parameter("grammar", "Corpus with parts of speech, to learn tags on.")
+    tags_from: str = parameter("grammar", "Corpus with parts of speech, to learn tags on.")
     pieces: int = parameter(256, "Pieces of the vocabulary of one language, at most.", minimum=64)
     layers: int = parameter(3, "Layers of the model.", minimum=1)
     heads: int = parameter(4, "Heads of each layer.", minimum=1)
@@ -266,7 +266,7 @@ class MultilingualIngredients(Trials):
     )
     sentences: int = parameter(200, "Sentences to retrieve, at most.", minimum=_FEWEST)
     words: int = parameter(200, "Frequent pieces to translate, at most.", minimum=_FEWEST)
-    task_examples: int = parameter(
+    tag_examples: int = parameter(
         500, "Sentences to learn tags on, and to ask, at most.", minimum=2
     )
 
@@ -298,12 +298,12 @@ class MultilingualIngredients(Trials):
         return self.arms
 
     def check(self, encoder: Encoder, corpus: Corpus) -> None:
-        """The corpus of the task must have parts of speech."""
+        """The corpus of tags must have parts of speech."""
         from bertology.data.corpus import Field
         from bertology.data.loading import load_corpus
 
         for split in ("train", "validation"):
-            load_corpus(self.task, split=split, limit=1).require(Field.WORDS, Field.POS)
+            load_corpus(self.tags_from, split=split, limit=1).require(Field.WORDS, Field.POS)
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
         """None: rows are made of the joined corpus, so no text of it can be too long."""
@@ -378,7 +378,7 @@ class MultilingualIngredients(Trials):
         )
         recipe = self.recipe(variant, seed, languages)
         sentences, words = self.drawn(shards, shared, seed)
-        asked = Asked(sentences, words, *self.tags(tokenizer), shared)
+        asked = Asked(sentences, words, *self.tag_sets(tokenizer), shared)
         start = bert_of(recipe.model, languages, seed=seed).to(encoder.device)
         found = {f"{_START}{name}": of for name, of in asked.of(start, languages).items()}
         model = train_two_languages(languages, recipe, reach=reach)
@@ -407,14 +407,14 @@ class MultilingualIngredients(Trials):
             )
         return [usable[i] for i in order], [np.array([w]) for w in words]
 
-    def tags(self, tokenizer: Tokenizer) -> tuple[Tagged, Tagged]:
+    def tag_sets(self, tokenizer: Tokenizer) -> tuple[Tagged, Tagged]:
         """What tags are learnt on, and where they are asked."""
         from bertology.data.loading import load_corpus
 
         names: dict[str, int] = {}
         one, other = (
             Tagged.of(
-                load_corpus(self.task, split=split, limit=self.task_examples),
+                load_corpus(self.tags_from, split=split, limit=self.tag_examples),
                 tokenizer,
                 most=self.length - 2,
                 names=names,
@@ -446,7 +446,7 @@ class MultilingualIngredients(Trials):
             {**runs.tables(_TOLD, (Reference(REFERENCE),)), "layers": self._layers(measured)},
             evidence={name: e for name, e in found.items() if name not in reasons},
             reasons=reasons,
-            facts={"reference": REFERENCE, "task": self.task, "seeds": self.seeds},
+            facts={"reference": REFERENCE, "tags_from": self.tags_from, "seeds": self.seeds},
         )
 
     def _layers(self, measured: Mapping[str, xr.Dataset]) -> pd.DataFrame:
