@@ -163,7 +163,7 @@ class MultilingualIngredientsResult(TrialsResult):
         retrieved, translated = (100 * own[name].mean() for name in ("retrieval", "translation"))
         return (
             f"{REFERENCE}: {retrieved:.0f} % of sentences retrieved, {translated:.0f} % of words "
-            f"translated, over {len(own)} seeds; tags of {self.facts['task']}"
+            f"translated, over {len(own)} seeds; tags of {self.facts['tags_from']}"
         )
 
     def drawings(self) -> Sequence[Drawing]:
