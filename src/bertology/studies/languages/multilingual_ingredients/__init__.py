@@ -107,6 +107,7 @@ _TOLD = {
     "twin_mlm_loss": "loss, second language (nats)",
 }
 _MASKED = ("mlm_accuracy", "twin_mlm_accuracy")
+_SPREAD = 0.004  # of what writes to the residual stream: deeper models else stay on a plateau
 _FEWEST = 20  # sentences or words to choose among
 
 NOT_LEARNT = "not judged: the arm {} does not surely beat a constant answer in {}"
@@ -246,7 +247,7 @@ class MultilingualIngredients(Trials):
     arms: tuple[str, ...] = parameter(tuple(ARMS), "Arms to compare.")
     tags_from: str = parameter("grammar", "Corpus with parts of speech, to learn tags on.")
     pieces: int = parameter(256, "Pieces of the vocabulary of one language, at most.", minimum=64)
-    layers: int = parameter(3, "Layers of the model.", minimum=1)
+    layers: int = parameter(2, "Layers of the model.", minimum=1)
     heads: int = parameter(4, "Heads of each layer.", minimum=1)
     hidden: int = parameter(64, "Width of the model.", minimum=1)
     shallow: int = parameter(1, "Layers of the arm `shallow`.", minimum=1)
@@ -255,7 +256,7 @@ class MultilingualIngredients(Trials):
     share: float = parameter(
         0.5, "Share of the pieces that `shared-pieces` shares.", minimum=0.01, maximum=0.9
     )
-    updates: int = parameter(400, "Updates of the weights in each run.", minimum=1)
+    updates: int = parameter(1000, "Updates of the weights in each run.", minimum=1)
     update_tokens: int = parameter(1024, "Tokens of one update.", minimum=64)
     length: int = parameter(32, "Tokens of a row.", minimum=16)
     learning_rate: float = parameter(5e-3, "The highest learning rate.", minimum=1e-9)
@@ -342,6 +343,7 @@ class MultilingualIngredients(Trials):
                 vocab_size=len(languages),
                 max_length=2 * self.length,  # also where both languages share the first half
                 dropout=self.dropout,
+                output_spread=_SPREAD,
             ),
             stages=(Stage(languages.setting.objective),),
             steps=self.updates,
