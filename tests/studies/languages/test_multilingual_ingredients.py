@@ -267,9 +267,10 @@ def test_an_inverted_language_is_read_back_in_order(shards: Shards) -> None:
     # With the embeddings alone, each piece has the state of its own place.
     model = bert_of(recipe_of(languages).model, languages)
     with torch.no_grad():
-        pieces = model.bert.embeddings.word_embeddings.weight
+        embeddings: Any = model.bert.embeddings
+        pieces = embeddings.word_embeddings.weight
         pieces[size:] = pieces[:size]
-        model.bert.embeddings.position_embeddings.weight.zero_()
+        embeddings.position_embeddings.weight.zero_()
     sentence = [np.array([7, 8, 9])]
     one, other = (states_of(model, languages, sentence, k)[0][0] for k in (0, 1))
     assert np.allclose(one, other, atol=1e-6)
