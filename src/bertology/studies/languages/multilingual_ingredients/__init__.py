@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 REFERENCE = "all"
 ARMS = {
-    REFERENCE: "nothing shared but the model",
+    REFERENCE: "all ingredients",
     "separate-positions": "own position embeddings",
     "separate-special": "own special tokens",
     "shared-pieces": "some pieces shared",
