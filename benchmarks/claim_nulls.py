@@ -72,7 +72,8 @@ def drawn(wanted: list[World], jobs: int) -> Iterator[tuple[World, dict[str, str
 def run(chosen: list[Null], repetitions: int, path: Path, jobs: int = 1) -> None:
     """Draw what is missing."""
     done = read(path)
-    every = ((null.name, seed) for null in chosen for seed in range(repetitions))
+    # All nulls by turns: where it is stopped, each has been drawn as often.
+    every = ((null.name, seed) for seed in range(repetitions) for null in chosen)
     wanted = [world for world in every if world not in done]
     begun = time.perf_counter()
     with path.open("a", encoding="utf-8") as file:

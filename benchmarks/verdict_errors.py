@@ -31,7 +31,10 @@ from bertology.results.rules import Outcome, Relation, Rule
 from bertology.results.verdicts import Claim, Published, Source, Verdict
 from bertology.stats import Estimate
 from bertology.stats.balanced import Balanced, balanced_means, balanced_rows
+from bertology.stats.crossed import bounds_over
+from bertology.stats.least_means import least_means
 from bertology.stats.partial_means import partial_means
+from bertology.studies.designs.shares import per_item
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -218,6 +221,93 @@ def within(rng: Rng, draws: int) -> Iterator[Row]:
         )
         power = float((more.alone_low > 0).mean())
         yield Row(f"hits and misses, {n}", apart(even.alone_low, even.alone_high, 0.0), power)
+
+
+@listed("answers that seldom differ")
+def seldom(rng: Rng, draws: int) -> Iterator[Row]:
+    """Answers of two models: rows by chance, of which none is there (`least_means`).
+
+    Power: 90 % of the answers that differ are gains.
+    """
+    for rows in (1, 144):
+        for n in (60, 200, 1000):
+            for share in (0.005, 0.02, 0.05):
+                found = []
+                for gains, count in ((0.5, rows), (0.9, 1)):
+                    odds = [share * gains, share * (1 - gains), 1 - share]
+                    up, down, _ = np.moveaxis(rng.multinomial(n, odds, (draws, count)), -1, 0)
+                    found.append((_sure_flips(n, up, down, rows), _sure_flips(n, down, up, rows)))
+                false = (found[0][0] | found[0][1]).any(axis=1).mean()
+                name = f"{100 * share:g} % of {n} differ, {rows} row{'s' if rows > 1 else ''}"
+                yield Row(name, float(false), float(found[1][0].mean()))
+
+
+def _sure_flips(
+    n: int, up: NDArray[np.int64], down: NDArray[np.int64], rows: int
+) -> NDArray[np.bool_]:
+    """Whether the mean of so many flips each way is surely above 0, as one of some rows."""
+    pairs, back = np.unique(np.stack([up.ravel(), down.ravel()]), axis=1, return_inverse=True)
+    at, some = np.arange(n), pairs[:, :, None]
+    values = (at < some[0]) * 1.0 - ((at >= some[0]) & (at < some.sum(axis=0)))
+    return (_alone(values, rows)[0] > 0)[back.ravel()].reshape(up.shape)
+
+
+def _alone(values: Floats, rows: int = 1) -> tuple[Floats, Floats]:
+    """Bounds of `least_means` for each row as one of so many rows; ten times as many at once."""
+    found = [
+        least_means([some], level=1 - (1 - LEVEL) * len(some) / rows)
+        for some in (values[at : at + 10 * rows] for at in range(0, len(values), 10 * rows))
+    ]
+    return np.concatenate([of.low for of in found]), np.concatenate([of.high for of in found])
+
+
+@listed("differences of other kinds that are rare")
+def seldom_skewed(rng: Rng, draws: int) -> Iterator[Row]:
+    """One row in which few values differ, by how much varies (`least_means`)."""
+    for name, draw in (
+        ("either way, exponential", lambda x, sign: x * sign),
+        ("skewed, mean 0", lambda x, sign: 1 - x),
+        ("in sentences of several words", None),
+    ):
+        for n in (100, 200, 1000):
+            for share in (0.01, 0.05, 0.1):
+                differ = rng.random((draws, n)) < share
+                sign = rng.choice([-1.0, 1.0], (draws, n))
+                if draw is None:
+                    values = per_item(differ * sign, 1 + rng.poisson(1.0, (draws, n)))
+                else:
+                    values = differ * draw(rng.exponential(size=(draws, n)), sign)
+                low, high = _alone(values)
+                yield Row(f"{name}, {100 * share:g} % of {n}", apart(low, high, 0.0))
+
+
+@listed("influences within bounds")
+def influences(rng: Rng, draws: int) -> Iterator[Row]:
+    """Differences of scores over runs, also where losses are too rare to be seen (`crossed`)."""
+    within = (-1.0, 1.0)
+
+    def lows(values: Floats) -> tuple[Floats, Floats]:
+        low, high = np.array([bounds_over(row, within, LEVEL) for row in values]).T
+        return low, high
+
+    for n in (200,):
+        for lost in (2.4, 12):
+            for spread in (0.01, 0.2):
+                rare = lost / n
+                gained = rng.normal(rare / (1 - rare), spread, (draws, n)).clip(*within)
+                values = np.where(rng.random((draws, n)) < rare, -1.0, gained)
+                yield Row(
+                    f"{lost:g} losses in {n}, gains scatter by {spread}", apart(*lows(values), 0.0)
+                )
+        for share in (0.02, 0.05, 0.2):
+            even, more = (
+                rng.choice(
+                    [1.0, -1.0, 0.0], (draws, n), p=[share * up, share * (1 - up), 1 - share]
+                )
+                for up in (0.5, 0.85)
+            )
+            power = float((lows(more)[0] > 0).mean())
+            yield Row(f"{100 * share:g} % of {n} differ", apart(*lows(even), 0.0), power)
 
 
 @listed("balanced choices")

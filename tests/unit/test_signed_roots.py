@@ -67,3 +67,19 @@ def test_many_values_have_hardly_wider_bounds_than_students() -> None:
     found = partial_means(rows, among=1)
     width = (found.alone_high - found.alone_low) / (found.high - found.low)
     assert np.median(width) < 1.05  # with Chernoff's bound 1.4
+
+
+@pytest.mark.parametrize("n", [100, 200, 1000])
+def test_losses_that_were_not_seen_are_allowed_for_in_influences(n: int) -> None:
+    """In one of eleven samples no loss is seen; by the law of the others one in ten missed."""
+    rng, lost = np.random.default_rng(5), 2.4 / n
+    gained = rng.normal(lost / (1 - lost), 0.01, (1000, n))
+    rows = np.where(rng.random((1000, n)) < lost, -1.0, gained)
+    ends = np.array([bounds_over(row, (-1.0, 1.0), 0.95) for row in rows])
+    assert ((ends[:, 0] > 0) | (ends[:, 1] < 0)).mean() <= 0.05
+
+
+def test_what_was_not_seen_costs_many_values_little() -> None:
+    rows = np.random.default_rng(6).choice([1.0, -1.0, 0.0], (50, 200), p=[0.1, 0.1, 0.8])
+    some, all_ends = SignedRoots.of(rows), SignedRoots.within(rows, -1.0, 1.0)
+    assert all_ends.budget(TAIL) == pytest.approx(some.budget(TAIL), rel=0.05)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
+from bertology.arrays import Floats
 from bertology.metrics import METRICS
 from bertology.stats import bounded_mean_bounds
 from bertology.stats.intervals import distinct, evidence_against_zero
@@ -144,3 +145,33 @@ def test_a_few_equal_differences_prove_nothing() -> None:
         assert (found.p_adjusted < 0.05).all() == (found.low > 0.01).all() == (words == fewest)
     many = least_means([np.full((HEADS, 40), 0.3)], margin=0.01)
     assert many.low[0] == pytest.approx(0.3)
+
+
+def _flips(up: int, down: int, n: int) -> Floats:
+    return (np.arange(n) < up) * 1.0 - (np.arange(n)[::-1] < down)
+
+
+@pytest.mark.parametrize("n", [60, 100, 200, 1000])
+def test_a_few_answers_that_differ_prove_no_more_than_their_signs(n: int) -> None:
+    """With one answer of 200 that differs, "surely above 0" was said."""
+    for up in range(1, 14):
+        found = least_means([_flips(up, 0, n)[None]])
+        chance = 2.0 ** (1 - up)
+        assert (found.low[0] > 0) == (found.p_adjusted[0] < 0.05)
+        assert found.p_adjusted[0] >= min(chance, 0.05) or chance < 0.05
+        assert found.low[0] > 0 or chance > 0.03  # six of six are enough
+
+
+def test_more_than_ten_answers_that_differ_are_seen() -> None:
+    for up, down in ((11, 1), (10, 2), (15, 4)):  # McNemar: 0.006, 0.039, 0.019
+        assert least_means([_flips(up, down, 200)[None]]).low[0] > 0
+
+
+@pytest.mark.parametrize("share", [0.005, 0.02])
+def test_the_best_of_many_rows_of_rare_differences_is_not_there(share: float) -> None:
+    rng, repeats, false = np.random.default_rng(7), 200, 0
+    for _ in range(repeats):
+        rows = rng.choice([1.0, -1.0, 0.0], (20, 200), p=[share / 2, share / 2, 1 - share])
+        found = least_means([rows])
+        false += bool(((found.low > 0) | (found.high < 0)).any())
+    assert false / repeats <= 0.05

@@ -150,7 +150,7 @@ class _Sides:
         sign, value = (1.0 if upper else -1.0), float(values.mean())
         # The lower bound of a mean is the upper one of what it is subtracted from.
         seen, counts = distinct(influence[None])
-        budget = _budget(influence, self.level)
+        budget = _budget(influence, (-reach, reach), self.level)
         bound = upper_mean_bound(sign * seen, counts, low=-reach, high=reach, budget=budget)
         side = max(float(bound[0]) - sign * value, 0.0)
         seeds, counted = _arms(values, len(influence), self.level, _of_both(each))
@@ -221,14 +221,14 @@ def bounds_over(
     """Bounds of the mean, which allow for examples that were not seen."""
     check_level(level, "crossed")
     values, counts = distinct(influence[None])
-    budget = _budget(influence, level)
+    budget = _budget(influence, within, level)
     low, high = bounded_mean_bounds(values, counts, low=within[0], high=within[1], budget=budget)
     return float(low[0]), float(high[0])
 
 
-def _budget(influence: Floats, level: float) -> Floats:
+def _budget(influence: Floats, within: tuple[float, float], level: float) -> Floats:
     """What the bounds over examples may differ from what was observed, in nats (1,)."""
-    return SignedRoots.of(influence[None]).budget(math.log((1 - level) / 2))
+    return SignedRoots.within(influence[None], *within).budget(math.log((1 - level) / 2))
 
 
 def together(

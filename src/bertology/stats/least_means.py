@@ -12,9 +12,12 @@ that side, 1 + 30 / n times as far from the mean. Likelihood bounds probability 
 which is safe for any number of values and strict for many: from a hundred on its signed root is
 taken as Student's t, with values up to 1 + 60 / n times as far out. With fewer than thirty, values
 may also lie as far beyond the margin as the mean is on this side of it, so that nothing is surer
-than the test of signs. `benchmarks/relation_error.py` simulates error and power, beside Student's
-t, Hall's and others. Nothing that looks at sixty values helps against large losses that
-are so rare that none of them was seen.
+than the test of signs. Values are differences, and 0 is none: right answers of two models differ
+in a few of a hundred. So few signs may agree by chance, and there losses may be as large as gains;
+below thirty that differ, the law is that of their number (`stats.signed_roots`).
+`benchmarks/relation_error.py` simulates error and power, beside Student's t, Hall's and others, and
+`benchmarks/verdict_errors.py` for rare differences. Nothing that looks at sixty values helps
+against large losses that are so rare that none of them was seen.
 
 The lower bound of the smallest mean is the smallest lower bound, corrected for heads only, as the
 test is. For the upper bound all upper bounds must hold together, so it is corrected for both.
@@ -27,7 +30,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from bertology.arrays import Floats
 from bertology.errors import DataError
@@ -39,6 +42,7 @@ from bertology.stats.intervals import (
 )
 from bertology.stats.multiplicity import holm
 from bertology.stats.partial_means import FEW
+from bertology.stats.signed_roots import SignedRoots
 
 MANY = 100  # values; from here on the signed root of a likelihood is nearly Student's t
 _STRICT = 8  # tasks that a claim may be judged on together
@@ -97,35 +101,52 @@ def fewest_observations(heads: int, level: float = 0.95) -> int:
 
 def _one(rows: Floats, margin: float, below: float, above: float) -> tuple[Floats, ...]:
     """Means of one comparison, bounds with these tails, and one-sided p-values."""
-    mean, reach = rows.mean(axis=1), _reach(rows, margin)
+    mean, reach = rows.mean(axis=1), _reach(rows, margin, below)
     # As far on the other side of the margin as a value may lie; no room for any means surely above.
     room = np.maximum(reach - (mean - margin), 1e-12 * np.maximum(reach, np.abs(mean - margin)))
     above_it = np.where((mean > margin)[:, None], rows - margin, 0.0)
     evidence = evidence_against_zero(above_it, None, reach=np.maximum(room, 1e-300))
-    n = rows.shape[1]
-    p = np.exp(-evidence) if n < MANY else stdtr(n - 1, -np.sqrt(2 * evidence))
-    p = np.where(mean > margin, p, 1.0)
+    p = np.where(mean > margin, np.exp(_law(rows).log_tail(evidence)), 1.0)
     return mean, -_upper(-rows, -margin, below), _upper(rows, margin, above), p
 
 
 def _upper(rows: Floats, margin: float, tail: float) -> Floats:
     """The upper bound of each mean: where the test of `_one` would just not reject."""
-    mean, reach = rows.mean(axis=1), _reach(-rows, -margin)
-    n = rows.shape[1]
-    budget = -float(np.log(tail)) if n < MANY else float(stdtrit(n - 1, tail)) ** 2 / 2
+    mean, reach = rows.mean(axis=1), _reach(-rows, -margin, tail)
+    budget = _law(rows).budget(float(np.log(tail)))
     lowest = rows.min(axis=1)
     bound = upper_mean_bound(rows, None, low=lowest, high=mean + reach, budget=budget)
     found: Floats = np.maximum(bound, mean)
     return found
 
 
-def _reach(rows: Floats, margin: float) -> Floats:
+def _law(rows: Floats) -> SignedRoots:
+    """Student's law of a hundred values and more; that of the few that make a mean, if few do."""
+    n, roots = rows.shape[1], SignedRoots.of(rows)
+    freedom = np.where(_differing(rows) < FEW, roots.freedom, n - 1.0)
+    return SignedRoots(freedom, roots.half_step).where(np.full(len(rows), n >= MANY))
+
+
+def _differing(rows: Floats) -> Floats:
+    """How many values differ from 0: so many of one size have the same spread about it."""
+    size = np.abs(rows).max(axis=1, keepdims=True)
+    squares = np.divide(rows, size, out=np.zeros_like(rows), where=size > 0) ** 2
+    whole, fourth = squares.sum(axis=1), (squares**2).sum(axis=1)
+    count: Floats = np.divide(whole**2, fourth, out=np.zeros_like(whole), where=fourth > 0)
+    return count
+
+
+def _reach(rows: Floats, margin: float, tail: float) -> Floats:
     """How far below its mean a value of each row may lie, also one that was not seen."""
     n, mean = rows.shape[1], rows.mean(axis=1)
     seen = mean - rows.min(axis=1)
     seen = np.where(seen <= 1e-12 * np.abs(rows).max(axis=1), 0.0, seen)  # rounding
     reach: Floats = (1 + (FEW if n < MANY else 2 * FEW) / n) * seen
-    return reach if n >= FEW else np.maximum(reach, 2 * np.abs(mean - margin))
+    if n < FEW:
+        reach = np.maximum(reach, 2 * np.abs(mean - margin))
+    few = _differing(rows) < -np.log2(tail)  # their signs may agree by chance
+    farther: Floats = np.where(few, np.maximum(reach, mean + np.abs(rows).max(axis=1)), reach)
+    return farther
 
 
 def least_estimate(at: Callable[[float], Sequence[Estimate]], *, level: float) -> Estimate:

@@ -56,6 +56,15 @@ class SignedRoots:
         half = np.where(varies & np.isfinite(step), step / 2, 0.0)
         return cls(making - 1, half / np.sqrt(np.where(varies, spread, 1.0)))
 
+    @classmethod
+    def within(cls, values: NDArray[np.generic], low: float, high: float) -> Self:
+        """As `of`, as if a value had been seen at each end of where values may lie.
+
+        A rare value far out may be missing, and the spread of the others says nothing of it.
+        """
+        ends = np.broadcast_to(np.array([low, high]), (len(values), 2))
+        return cls.of(np.concatenate([values, ends], axis=1))
+
     def where(self, known: Bools) -> SignedRoots:
         """The same law where it is known to hold; elsewhere Chernoff's bound."""
         return SignedRoots(np.where(known, self.freedom, 0.0), self.half_step)

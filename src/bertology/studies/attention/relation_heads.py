@@ -382,7 +382,7 @@ class RelationHeads(Blocks):
     losses at words so rare that none of them was seen are not allowed for.
     """
 
-    version: ClassVar[int] = 4  # bounds of skewed differences that allow for unseen words
+    version: ClassVar[int] = 5  # bounds allow for rare answers that were not seen
     block: ClassVar[int] = 2048  # those within the limits are compared with each other
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words"}), head="base"

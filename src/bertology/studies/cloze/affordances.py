@@ -357,7 +357,7 @@ class Affordances(ClozeStudy):
         head="mlm",
     )
     finds_words: ClassVar[bool] = True
-    version: ClassVar[int] = 3  # controls are gates, and what is stated is judged
+    version: ClassVar[int] = 4  # bounds allow for rare answers that were not seen
     result_type: ClassVar[type[Result]] = AffordancesResult
     block: ClassVar[int] = 2000
     fills_gpu: ClassVar[bool] = True

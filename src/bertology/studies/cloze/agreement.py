@@ -233,7 +233,7 @@ class Agreement(ClozeStudy, Tagged):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "contrast"}), capabilities=frozenset({"residual"}), head="mlm"
     )
-    version: ClassVar[int] = 3  # what is said of the middle asks for the order of layers
+    version: ClassVar[int] = 4  # bounds allow for rare answers that were not seen
     result_type: ClassVar[type[Result]] = AgreementResult
     compared_over: ClassVar[tuple[str, ...]] = ("grammar-agreement",)
     block: ClassVar[int] = 1024

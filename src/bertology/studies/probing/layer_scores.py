@@ -315,7 +315,7 @@ class LayerScores(Probing):
     to come early by its expected layer; so an order counts only if centres of gravity agree.
     """
 
-    version: ClassVar[int] = 3  # claims about parts of the depth ask for the order of layers
+    version: ClassVar[int] = 4  # bounds allow for rare answers that were not seen
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
     result_type: ClassVar[type[Result]] = LayerScoresResult
     controls: ClassVar[bool] = False

@@ -252,7 +252,7 @@ class SentenceProbes(Probing):
     has made-up sentences; SentEval's own files are read as the corpus senteval.
     """
 
-    version: ClassVar[int] = 3  # controls are gates, and what is stated is judged
+    version: ClassVar[int] = 4  # bounds allow for rare answers that were not seen
     measured_version: ClassVar[int] = 2
     offers: ClassVar[Mapping[str, ProbedTask]] = SENTENCE_TASKS
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "sentence_labels"}))

@@ -134,7 +134,7 @@ class Subnetworks(Prunings):
     paper decides and reports on the same data. Speed is of the machine that did the work.
     """
 
-    version: ClassVar[int] = 3  # bounds follow Student's law where many values make a mean
+    version: ClassVar[int] = 4  # bounds allow for rare answers that were not seen
     result_type: ClassVar[type[Result]] = SubnetworksResult
     column: ClassVar[str] = "method"
 

@@ -345,7 +345,7 @@ class NpiLicensing(Resampled):
     )
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = NpiLicensingResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
+    version: ClassVar[int] = 3  # bounds allow for rare answers that were not seen
     fewest: ClassVar[int] = 40
     fills_gpu: ClassVar[bool] = True
     measured_version: ClassVar[int] = 2

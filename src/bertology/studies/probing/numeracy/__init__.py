@@ -69,7 +69,7 @@ class Numeracy(Sampled):
     )
     finds_words: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = NumeracyResult
-    version: ClassVar[int] = 2  # controls are gates, and what is stated is judged
+    version: ClassVar[int] = 3  # bounds allow for rare answers that were not seen
     measured_version: ClassVar[int] = 2
     copies: ClassVar[int] = COPIES
     fewest: ClassVar[int] = 10

@@ -229,7 +229,7 @@ class FinetuningVariants(TaskTrials):
     may have had other work.
     """
 
-    version: ClassVar[int] = 3  # variants that learnt nothing are not judged
+    version: ClassVar[int] = 4  # bounds allow for rare answers that were not seen
     result_type: ClassVar[type[Result]] = FinetuningVariantsResult
     trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "variant"

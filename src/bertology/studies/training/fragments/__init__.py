@@ -391,7 +391,7 @@ class Fragments(Trials):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "label", "group"}), task=True
     )
-    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
+    version: ClassVar[int] = 3  # bounds allow for rare answers that were not seen
     result_type: ClassVar[type[Result]] = FragmentsResult
     trains_models: ClassVar[bool] = True
 
