@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -86,6 +86,22 @@ class Runs:
         for quantity, (one, other) in pairs.items():
             compared, _ = self._difference(measure, one, other)
             found[f"{quantity}{ending}"] = None if math.isnan(compared.value) else compared
+        return found
+
+    def corrected(
+        self, evidence: Callable[[Runs], Mapping[str, Estimate | None]], together: Sequence[str]
+    ) -> dict[str, Estimate]:
+        """All quantities that `evidence` makes of runs, but those that were not measured.
+
+        They are at the level of the runs. Those that are judged `together`, as far as there are
+        any, are at a stricter one (Bonferroni), so that together they hold at the usual level.
+        """
+        found = {name: e for name, e in evidence(self).items() if e is not None}
+        asked = [name for name in together if name in found]
+        strict = 1 - (1 - self.level) / max(len(asked), 1)
+        for name, e in evidence(replace(self, level=strict)).items():
+            if name in asked and e is not None:
+                found[name] = e
         return found
 
     def _of(self, measure: str, variant: str) -> pd.Series[float]:

@@ -299,12 +299,7 @@ class PretrainingTrials(Trials):
         it, its training collapsed, and the quantity says nothing about what was to be compared.
         `together`: quantities of claims, corrected for each other.
         """
-        found = {name: e for name, e in evidence(runs).items() if e is not None}
-        asked = [name for name in together if name in found]
-        strict = 1 - (1 - self.level) / max(len(asked), 1)  # Bonferroni
-        for name, e in evidence(replace(runs, level=strict)).items():
-            if name in asked and e is not None:
-                found[name] = e  # at the strict level, so that together they hold at the usual one
+        found = runs.corrected(evidence, together)
         reasons = {name: why for name in found if (why := self._not_learnt(runs, needs[name]))}
         found = {name: e for name, e in found.items() if name not in reasons}
         return self.result(
