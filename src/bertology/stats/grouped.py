@@ -139,10 +139,12 @@ def mean_in_two_ways(
     (Cameron, Gelbach and Miller 2011). The way with fewer groups gives Student's quantile.
     """
     there = weights > 0
-    x, w = values[there], weights[there] / weights[there].mean()
     names = [np.unique(way[there], return_inverse=True)[1] for way in groups]
     count = min(int(way.max(initial=-1)) + 1 for way in names)
-    value = float(np.mean(w * x)) if len(x) else math.nan
+    if not count:
+        return Estimate(math.nan, math.nan, math.nan, 0, level, unit)
+    x, w = values[there], weights[there] / weights[there].mean()
+    value = float(np.mean(w * x))
     if count < 2:
         return Estimate(value, math.nan, math.nan, count, level, unit)
     influence = w * (x - value)

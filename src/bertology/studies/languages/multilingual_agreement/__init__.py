@@ -335,6 +335,7 @@ class MultilingualAgreement(ClozeStudy):
             "attractor_cost": self._cost(
                 pairs, [code for code, found in every.items() if found.low > 0.5]
             ),
+            "english_over_others": _english(every),
         }
         return self.result(
             provenance,
@@ -349,6 +350,7 @@ class MultilingualAgreement(ClozeStudy):
             reasons={
                 "attractor_cost": "not judged: in no language verbs surely agree, or other nouns "
                 "and their number are not known",
+                "english_over_others": "not judged: English or other languages have too few pairs",
             },
             facts={
                 "pairs": int(np.isfinite(pairs.better[:, -1]).sum()),
@@ -380,18 +382,7 @@ class MultilingualAgreement(ClozeStudy):
             )
             if same is not None and other is not None:
                 costs.append(_less(same, other))
-        if not costs:
-            return None
-        value = float(np.mean([one.value for one in costs]))
-        below, above = (
-            float(np.sqrt(np.sum(np.square(arms)))) / len(costs)
-            for arms in (
-                [one.value - one.low for one in costs],
-                [one.high - one.value for one in costs],
-            )
-        )
-        n = min(one.n for one in costs)
-        return Estimate(value, value - below, value + above, n, self.level, "nouns or frames")
+        return _mean(costs) if costs else None
 
     def _languages(self, pairs: _Pairs, codes: Sequence[str]) -> pd.DataFrame:
         import pandas as pd
@@ -499,6 +490,22 @@ def _less(one: Estimate, other: Estimate) -> Estimate:
     below = np.hypot(one.value - one.low, other.high - other.value)
     above = np.hypot(one.high - one.value, other.value - other.low)
     return replace(one, value=value, low=value - below, high=value + above, n=min(one.n, other.n))
+
+
+def _mean(of: Sequence[Estimate]) -> Estimate:
+    """The mean over languages, whose sentences are not the same."""
+    value = float(np.mean([one.value for one in of]))
+    below, above = (
+        float(np.linalg.norm(arms)) / len(of)
+        for arms in ([one.value - one.low for one in of], [one.high - one.value for one in of])
+    )
+    return replace(of[0], value=value, low=value - below, high=value + above, n=min(e.n for e in of))
+
+
+def _english(every: Mapping[str, Estimate]) -> Estimate | None:
+    """English less the mean of the others."""
+    others = [found for code, found in every.items() if code != "en"]
+    return _less(every["en"], _mean(others)) if "en" in every and others else None
 
 
 def _told(pairs: _Pairs) -> pd.DataFrame:
