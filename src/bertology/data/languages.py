@@ -64,6 +64,12 @@ def language(code: str) -> Language:
     raise UnknownNameError("language", code, languages())
 
 
+def name_of(code: str) -> str:
+    """The name of a language; of one that is not known, its code."""
+    known = languages().get(code)
+    return code if known is None else known.name
+
+
 def order_distance(one: Language, other: Language) -> float:
     """The share of known orders of words in which two languages differ, from 0 to 1."""
     mine, others = one.features, other.features

@@ -160,6 +160,4 @@ def mean_in_two_ways(
         high=value + most * (1 - value),
         budget=budget,
     )
-    return Estimate(
-        value, max(0.0, float(low[0])), min(1.0, float(high[0])), count, level, unit
-    )
+    return Estimate(value, max(0.0, float(low[0])), min(1.0, float(high[0])), count, level, unit)

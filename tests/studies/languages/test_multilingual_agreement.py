@@ -1,4 +1,4 @@
-"""Multilingual agreement: a model that knows the rule in one language only, and ones without any."""
+"""Multilingual agreement: a model that knows the rule in one language only, and ones without."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import planted_agreement as planted
 import planted_links
 import tiny
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.languages import name_of
 from bertology.errors import DataError
 from bertology.model.encoder import Encoder
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats.grouped import mean_in_two_ways
-from bertology.studies.languages.multilingual_agreement import MultilingualAgreement, language_name
+from bertology.studies.languages.multilingual_agreement import MultilingualAgreement
 from bertology.studies.languages.multilingual_agreement.templates import sentence_of
 from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
@@ -69,7 +70,8 @@ def random_encoder(seed: int) -> Encoder:
     words = [*planted.WORDS, *(_MARK + word for word in planted.WORDS)]
     config = hf.BertConfig(
         vocab_size=5 + len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=8, max_position_embeddings=24, initializer_range=(0.1, 0.3, 0.6)[seed % 3],
+        intermediate_size=8, max_position_embeddings=24,
+        initializer_range=(0.1, 0.3, 0.6)[seed % 3],
     )  # fmt: skip
     torch.manual_seed(seed)
     made = hf.BertForMaskedLM(config).eval()
@@ -149,9 +151,7 @@ def test_what_cannot_be_compared_is_told_by_language() -> None:
     about = examples[unknown].annotations
     bad = about["contrast"].split()
     bad[about["verb"]] = "strange"
-    examples[unknown] = replace(
-        examples[unknown], annotations={**about, "contrast": " ".join(bad)}
-    )
+    examples[unknown] = replace(examples[unknown], annotations={**about, "contrast": " ".join(bad)})
     result = ask(encoder(both=True), replace(texts, examples=examples), lens="none")
     rows = result.tables["pairs"].set_index("language")
     assert rows.loc["de", "left out: words"] == rows.loc["de", "left out: unknown"] == 1
@@ -212,4 +212,4 @@ def test_bounds_know_what_goes_together_in_two_ways() -> None:
 
 
 def test_languages_have_names() -> None:
-    assert (language_name("de"), language_name("xx")) == ("German", "xx")
+    assert (name_of("de"), name_of("xx")) == ("German", "xx")

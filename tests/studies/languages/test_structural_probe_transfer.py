@@ -131,8 +131,8 @@ def test_trees_of_chance_are_not_found(monkeypatch: pytest.MonkeyPatch, seed: in
 
 def test_what_is_scored_trained_in_no_language(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items stay together also where one language lacks some."""
-    from bertology.studies.languages.structural_probe_transfer import _by_item, _test_items
     from bertology.annotated.trees.distances import tree_sentences
+    from bertology.studies.languages.structural_probe_transfer import _by_item, _test_items
 
     texts = corpus(60)
     texts = replace(texts, examples=[e for e in texts if e.id not in ("fi/0", "fi/2", "de/3")])

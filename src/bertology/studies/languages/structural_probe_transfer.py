@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from bertology.arrays import Bools, Floats
 from bertology.data.corpus import Corpus, Field
-from bertology.data.languages import languages
+from bertology.data.languages import name_of
 from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter, pooling_of
 from bertology.report import drawings
@@ -47,12 +47,6 @@ SCORES = {"uuas": "arcs found (UUAS)", "dspr": "correlation of distances (DSpr.)
 _DEPTH = 7 / 12  # of the layers: where Chi et al. probe multilingual BERT
 _FEWEST_LANGUAGES = 3
 _FEWEST = 10  # test sentences of a language
-
-
-def language_name(code: str) -> str:
-    """The name of a language; of one that is not known, its code."""
-    known = languages().get(code)
-    return code if known is None else known.name
 
 
 class StructuralProbeTransferResult(Result):
@@ -115,11 +109,9 @@ class StructuralProbeTransferResult(Result):
                     Dots.of_columns(
                         "probes of one other language (%)", rows, "transfer", hollow="input"
                     ),
-                    Dots.of_columns(
-                        "probe of all others (%)", rows, "others", hollow="shuffled"
-                    ),
+                    Dots.of_columns("probe of all others (%)", rows, "others", hollow="shuffled"),
                 ],
-                [language_name(code) for code in self._names()],
+                [name_of(code) for code in self._names()],
                 self.about,
                 title="Annotated arcs found by probes of other languages",
                 caption="One row for each language that is scored: the per cent of annotated arcs "
@@ -146,8 +138,8 @@ class StructuralProbeTransferResult(Result):
         )
         return named_grid(
             100 * wide.reindex(index=sources, columns=codes).to_numpy(np.float64),
-            rows=[language_name(code) for code in sources],
-            columns=[language_name(code) for code in codes],
+            rows=[name_of(code) for code in sources],
+            columns=[name_of(code) for code in codes],
             title=f"Trees found by probes of other languages: {SCORES[score]}\n{self.about}",
             label="% of arcs" if score == "uuas" else "correlation × 100",
             axes_names=("learnt in", "scored in"),
@@ -363,9 +355,7 @@ class StructuralProbeTransfer(Sampled):
                 stdtrit(items - 1, (1 + self.level) / 2) * over_items,
             )
         )
-        return Estimate(
-            whole, whole - arm, whole + arm, n, self.level, "languages", freedom=n - 1
-        )
+        return Estimate(whole, whole - arm, whole + arm, n, self.level, "languages", freedom=n - 1)
 
     def _languages(
         self, model: _Found, shuffled: _Found, chain: Floats, random: Floats
@@ -440,7 +430,6 @@ class _Found:
     def hits_of(self, source: str, reading: int) -> Floats:
         """Hits of the probe of a source: (1, targets, items)."""
         return np.asarray(self.hits[self.sources.index(source), ..., reading])[None]
-
 
 
 def _by_item(

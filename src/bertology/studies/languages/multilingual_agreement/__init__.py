@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from bertology.arrays import Floats
 from bertology.data.corpus import Field
-from bertology.data.languages import languages
+from bertology.data.languages import name_of
 from bertology.errors import DataError
 from bertology.report import drawings
 from bertology.report.figures import Dots
-from bertology.results.answers import NOTHING_SURE, listed, percent, points
+from bertology.results.answers import NOTHING_SURE, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
@@ -50,12 +50,6 @@ the vocabulary does not know one of them, or it is too long."""
 _CONDITIONS = ("no other noun", "nouns of the same number", "a noun of the other number")
 _FEWEST = 20  # pairs that can be compared, for a language to be judged
 _FEW_LINES = 6  # languages that one figure shows as lines
-
-
-def language_name(code: str) -> str:
-    """The name of a language; of one that is not known, its code."""
-    known = languages().get(code)
-    return code if known is None else known.name
 
 
 class MultilingualAgreementResult(Result):
@@ -94,15 +88,15 @@ class MultilingualAgreementResult(Result):
         )
         return (
             f"{told}: the form that agrees is likelier in "
-            f"{percent(each[least], '.1f', limits=(0.5,))} of pairs in {language_name(least)}, "
+            f"{percent(each[least], '.1f', limits=(0.5,))} of pairs in {name_of(least)}, "
             f"the lowest{costs}, and chance would be 50 %."
         )
 
     def _lines(self) -> Mapping[str, Line]:
         return {
             code: Line(
-                f"Pairs in {language_name(code)} in which the form that agrees is likelier",
-                language_name(code),
+                f"Pairs in {name_of(code)} in which the form that agrees is likelier",
+                name_of(code),
                 "High: at this layer the head already prefers the form that agrees. Chance is 50.",
             )
             for code in map(str, self.tables["languages"]["language"])
@@ -123,7 +117,7 @@ class MultilingualAgreementResult(Result):
                     Dots.of_columns("pairs told right (%)", rows, "accuracy", level=50),
                     Dots("pairs that can be compared (%)", _compared(pairs, rows)),
                 ],
-                [language_name(str(code)) for code in rows["language"]],
+                [name_of(str(code)) for code in rows["language"]],
                 self.about,
                 title="Agreement of verbs by language",
                 caption="One row for each language: the per cent of pairs in which the form that "
@@ -136,7 +130,7 @@ class MultilingualAgreementResult(Result):
                 "kinds",
                 [
                     Dots.of_columns(
-                        language_name(str(code)),
+                        name_of(str(code)),
                         kinds[kinds["language"] == code].set_index("kind").reindex(_kinds(kinds)),
                         "accuracy",
                         level=50,
@@ -162,7 +156,7 @@ class MultilingualAgreementResult(Result):
                     "attractors",
                     [Dots.of_columns("pairs told right (%)", attractors, "accuracy", level=50)],
                     [
-                        f"{language_name(str(code))}: {condition}"
+                        f"{name_of(str(code))}: {condition}"
                         for code, condition in zip(
                             attractors["language"], attractors["condition"], strict=True
                         )
@@ -184,7 +178,7 @@ class MultilingualAgreementResult(Result):
                     self.about,
                     title="Agreement, read from each layer",
                     reading=_READING,
-                    labels=list(line.label for line in self._lines().values()),
+                    labels=[line.label for line in self._lines().values()],
                 )
             )
         elif shown:
@@ -304,7 +298,9 @@ class MultilingualAgreement(ClozeStudy):
             "pieces": pieces,
             "forms": ["/".join(sorted(pair)) for pair in forms],
             "first": [good < bad for good, bad in forms],
-            **{field.name: [getattr(one, field.name) for one in made] for field in fields(Sentence)},
+            **{
+                field.name: [getattr(one, field.name) for one in made] for field in fields(Sentence)
+            },
         }
         return xr.Dataset(
             {
@@ -366,7 +362,7 @@ class MultilingualAgreement(ClozeStudy):
         found = mean_in_two_ways(
             _right(pairs.better[:, reading]),
             pairs.weights(among),
-            [pairs.noun, pairs.frame],
+            [np.unique(way, return_inverse=True)[1] for way in (pairs.noun, pairs.frame)],
             level=1 - (1 - self.level) / families,
             unit="nouns or frames",
         )
@@ -499,7 +495,9 @@ def _mean(of: Sequence[Estimate]) -> Estimate:
         float(np.linalg.norm(arms)) / len(of)
         for arms in ([one.value - one.low for one in of], [one.high - one.value for one in of])
     )
-    return replace(of[0], value=value, low=value - below, high=value + above, n=min(e.n for e in of))
+    return replace(
+        of[0], value=value, low=value - below, high=value + above, n=min(e.n for e in of)
+    )
 
 
 def _english(every: Mapping[str, Estimate]) -> Estimate | None:

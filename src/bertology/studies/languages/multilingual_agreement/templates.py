@@ -1,8 +1,8 @@
 """What a sentence of CLAMS is made of: its kind, the noun that the verb agrees with, other nouns.
 
-Sentences of CLAMS are made by templates, in which every noun follows an article. So nouns are found,
-and their number is told by articles in French and German, and by the ending in English. Sentences
-of other corpora are told by their annotation: SUBJECT, LEMMAS, `attractors`, GROUP.
+Sentences of CLAMS are made by templates, in which every noun follows an article. So nouns are
+found, and their number is told by articles in French and German, and by the ending in English.
+Sentences of other corpora are told by their annotation: SUBJECT, LEMMAS, `attractors`, GROUP.
 """
 
 from __future__ import annotations
