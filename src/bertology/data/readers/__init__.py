@@ -57,7 +57,7 @@ class MissingSplitError(DataError):
 ReadFunction = Callable[[str | Path, Request | None], Corpus]
 
 _ALONE = (
-    "analogies", "bio", "brackets", "conllu", "csv", "framenet", "glue", "hub", "jsonl", "lama",
+    "agreement", "analogies", "bio", "brackets", "conllu", "csv", "framenet", "glue", "hub", "jsonl", "lama",
     "minimal-pairs", "multiple-choice", "ontonotes", "proto-roles", "semeval-relations", "senteval",
     "squad", "text",
 )  # fmt: skip

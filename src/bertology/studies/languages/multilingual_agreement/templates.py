@@ -2,7 +2,8 @@
 
 Sentences of CLAMS are made by templates, in which every noun follows an article. So nouns are
 found, and their number is told by articles in French and German, and by the ending in English.
-Sentences of other corpora are told by their annotation: SUBJECT, LEMMAS, `attractors`, GROUP.
+Sentences of other corpora are told by their annotation: SUBJECT, LEMMAS, GROUP, `attractors`, and
+`others`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def sentence_of(example: Example, place: int) -> Sentence:
         at = about.get(Field.SUBJECT)
         noun = None if at is None else str((about.get(Field.LEMMAS) or words)[at]).lower()
         count = int(about.get("attractors", -1))
-        return Sentence(group or "all", noun or example.id, example.id, count, count)
+        others = int(about.get("others", count))
+        return Sentence(group or "all", noun or example.id, example.id, others, count)
     nouns = _nouns(words, plurals, prepositional=group == "prep_anim")
     if "coord" in group:  # objects of the first verb have an article in some languages only
         nouns = dict(list(nouns.items())[:1])
