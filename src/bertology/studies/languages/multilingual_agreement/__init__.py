@@ -26,7 +26,7 @@ from bertology.stats.balanced import balancing_weights
 from bertology.stats.grouped import mean_in_two_ways
 from bertology.stats.intervals import least_of
 from bertology.studies.cloze.shared import ClozeStudy, PairBlank, pair_blank
-from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
+from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import bounded
 from bertology.studies.languages.multilingual_agreement.templates import (
@@ -170,27 +170,13 @@ class MultilingualAgreementResult(Result):
                     note="Dashed: chance, 50 %. Intervals hold for all rows together.",
                 )
             )
+        labels = [line.label for line in self._lines().values()]
+        how = {"title": "Agreement, read from each layer", "reading": _READING, "labels": labels}
         if len(shown) > _FEW_LINES:
-            found.append(
-                drawings.rows(
-                    "layers",
-                    shown,
-                    self.about,
-                    title="Agreement, read from each layer",
-                    reading=_READING,
-                    labels=[line.label for line in self._lines().values()],
-                )
-            )
+            found.append(drawings.rows("layers", shown, self.about, **how))
         elif shown:
-            found.append(
-                lines_drawn(
-                    shown,
-                    self._lines(),
-                    self.about,
-                    title="Agreement, read from each layer",
-                    reading=_READING,
-                )
-            )
+            shaded = "intervals over nouns and frames of sentences"
+            found.append(drawings.profile("layers", shown, self.about, shaded=shaded, **how))
         return found
 
 
