@@ -171,12 +171,25 @@ class MultilingualAgreementResult(Result):
                 )
             )
         labels = [line.label for line in self._lines().values()]
-        how = {"title": "Agreement, read from each layer", "reading": _READING, "labels": labels}
+        title = "Agreement, read from each layer"
         if len(shown) > _FEW_LINES:
-            found.append(drawings.rows("layers", shown, self.about, **how))
+            found.append(
+                drawings.rows(
+                    "layers", shown, self.about, title=title, reading=_READING, labels=labels
+                )
+            )
         elif shown:
-            shaded = "intervals over nouns and frames of sentences"
-            found.append(drawings.profile("layers", shown, self.about, shaded=shaded, **how))
+            found.append(
+                drawings.profile(
+                    "layers",
+                    shown,
+                    self.about,
+                    title=title,
+                    reading=_READING,
+                    labels=labels,
+                    shaded="intervals over nouns and frames of sentences",
+                )
+            )
         return found
 
 

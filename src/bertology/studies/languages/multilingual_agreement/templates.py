@@ -62,8 +62,8 @@ def sentence_of(example: Example, place: int) -> Sentence:
         at = about.get(Field.SUBJECT)
         noun = None if at is None else str((about.get(Field.LEMMAS) or words)[at]).lower()
         count = int(about.get("attractors", -1))
-        others = int(about.get("others", count))
-        return Sentence(group or "all", noun or example.id, example.id, others, count)
+        between = int(about.get("others", count))
+        return Sentence(group or "all", noun or example.id, example.id, between, count)
     nouns = _nouns(words, plurals, prepositional=group == "prep_anim")
     if "coord" in group:  # objects of the first verb have an article in some languages only
         nouns = dict(list(nouns.items())[:1])
@@ -90,14 +90,15 @@ def _nouns(
         # After a comma it is a relative pronoun: "der Pilot, den die Kunden mögen".
         if word not in plurals or (at and words[at - 1] == "," and word != "the"):
             continue
-        noun = at + 1 if words[at + 1] != "taxi" else at + 2  # "the taxi drivers"
+        # "the taxi drivers"
+        noun = at + 1 + (words[at + 1] == "taxi" and at + 2 < len(words))
         if words[noun] in _NO_NOUNS:
             continue
         told = plurals[word]
+        if told is None:
+            told = words[noun].endswith("s")
         # After a preposition "den" is the plural's dative, else the singular's accusative.
-        found[noun] = words[noun].endswith("s") if told is None else (
-            told or (word == "den" and prepositional)
-        )  # fmt: skip
+        found[noun] = told or (word == "den" and prepositional)
     return found
 
 
