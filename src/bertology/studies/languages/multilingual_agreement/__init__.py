@@ -25,7 +25,7 @@ from bertology.stats import Estimate
 from bertology.stats.balanced import balancing_weights
 from bertology.stats.grouped import mean_in_two_ways
 from bertology.stats.intervals import least_of
-from bertology.studies.cloze.shared import ClozeStudy, PairBlank, pair_blank
+from bertology.studies.designs.clozes import ClozeStudy, PairBlank, pair_blank
 from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import bounded
