@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -56,7 +56,7 @@ class StructuralProbeTransferResult(Result):
     the share of annotated arcs that are found (`uuas`), the same of probes of the input and of
     shuffled weights, and Spearman's correlation of distances (`dspr`); `languages`: for each
     target the chain and the random tree, its own probe, the mean of probes of single other
-    languages, that of all others and that of all languages; `gains`: over languages, what each of
+    languages, that of all others and that of all languages, and correlations of distances; `gains`: over languages, what each of
     these has beyond the best tree that needs no model, and beyond controls.
     """
 
@@ -140,7 +140,7 @@ class StructuralProbeTransferResult(Result):
             100 * wide.reindex(index=sources, columns=codes).to_numpy(np.float64),
             rows=[name_of(code) for code in sources],
             columns=[name_of(code) for code in codes],
-            title=f"Trees found by probes of other languages: {SCORES[score]}\n{self.about}",
+            title=f"{SCORES[score][:1].upper()}{SCORES[score][1:]} in other languages\n{self.about}",
             label="% of arcs" if score == "uuas" else "correlation × 100",
             axes_names=("learnt in", "scored in"),
             note="(all): a probe of as many sentences, of all languages in equal parts.",
@@ -304,7 +304,7 @@ class StructuralProbeTransfer(Sampled):
         for name, hits, controls in (
             ("own", own, (model.own(0), shuffled.own(1))),
             ("transfer", one_other, (model.of_others(0), shuffled.of_others(1))),
-            ("others", model.hits_of(OTHERS, 1), (model.of_others(0), shuffled.of_others(1))),
+            ("others", model.hits_of(OTHERS, 1), (model.hits_of(OTHERS, 0), shuffled.of_others(1))),
         ):
             over = self._mean(model, hits - plain)
             gains[f"{name}_gain"] = over.with_controls(
@@ -381,6 +381,7 @@ class StructuralProbeTransfer(Sampled):
             for name, hits in shown.items():
                 row |= bounded(name, self._of_sentences(hits[0, at], arcs, len(model.codes)))
             row |= {name: float(of[at].sum() / arcs.sum()) for name, of in beside.items()}
+            row |= {f"dspr_{name}": float(np.nanmean(of)) for name, of in model.distances_of(at)}
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -406,11 +407,12 @@ class _Found:
     arcs: Floats  # (targets, items)
     counted: Floats
     chain_hits: Floats
+    chain_distances: Floats
 
     @classmethod
     def of(cls, part: xr.Dataset) -> _Found:
         """Read off a part."""
-        names = ("uuas", "dspr", "arcs", "counted", "chain_uuas")
+        names = ("uuas", "dspr", "arcs", "counted", "chain_uuas", "chain_dspr")
         arrays = [part[name].to_numpy().astype(np.float64) for name in names]
         codes, sources = (part[n].to_numpy().astype(str).tolist() for n in ("target", "source"))
         return cls(codes, sources, *arrays)
@@ -426,6 +428,13 @@ class _Found:
         n = np.arange(len(self.codes))
         found[n, n] = np.nan
         return found
+
+    def distances_of(self, target: int) -> Iterator[tuple[str, Floats]]:
+        """Correlations of distances: of its own probe, of single others, and of a chain."""
+        yield "own", self.distances[target, target, :, 1]
+        others = [at for at in range(len(self.codes)) if at != target]
+        yield "transfer", self.distances[others, target, :, 1]
+        yield "chain", self.chain_distances[target]
 
     def hits_of(self, source: str, reading: int) -> Floats:
         """Hits of the probe of a source: (1, targets, items)."""
