@@ -56,8 +56,9 @@ class StructuralProbeTransferResult(Result):
     the share of annotated arcs that are found (`uuas`), the same of probes of the input and of
     shuffled weights, and Spearman's correlation of distances (`dspr`); `languages`: for each
     target the chain and the random tree, its own probe, the mean of probes of single other
-    languages, that of all others and that of all languages, and correlations of distances; `gains`: over languages, what each of
-    these has beyond the best tree that needs no model, and beyond controls.
+    languages, that of all others and that of all languages, and correlations of distances; `gains`:
+    over languages, what each of these has beyond the best tree that needs no model, and beyond
+    controls.
     """
 
     lead: ClassVar[int] = 1
@@ -140,7 +141,7 @@ class StructuralProbeTransferResult(Result):
             100 * wide.reindex(index=sources, columns=codes).to_numpy(np.float64),
             rows=[name_of(code) for code in sources],
             columns=[name_of(code) for code in codes],
-            title=f"{SCORES[score][:1].upper()}{SCORES[score][1:]} in other languages\n{self.about}",
+            title=f"Probes of other languages: {SCORES[score]}\n{self.about}",
             label="% of arcs" if score == "uuas" else "correlation × 100",
             axes_names=("learnt in", "scored in"),
             note="(all): a probe of as many sentences, of all languages in equal parts.",
