@@ -17,7 +17,7 @@ import planted_links
 from bertology.data.corpus import Corpus, Example
 from bertology.model.encoder import Encoder
 from bertology.studies.cloze.agreement import Agreement
-from bertology.studies.cloze.shared import pair_blank
+from bertology.studies.designs.clozes import pair_blank
 from nulls import HOLDS, Null, judged
 from nulls.models import SPREADS, mini
 

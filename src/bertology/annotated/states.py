@@ -113,6 +113,31 @@ class States:
         return found
 
 
+class SomeLayers(States):
+    """The same states, of some layers only, in this order; held in memory once they were read."""
+
+    def __init__(self, states: States, layers: Sequence[int]) -> None:
+        self._states, self._layers = states, list(layers)
+        self.counts, self.there = states.counts, states.there
+        self.folder, self.chosen = states.folder, states.chosen
+        self._held: dict[int, Halves] = {}
+
+    @property
+    def block_sizes(self) -> list[int]:
+        """How many states each block has."""
+        return self._states.block_sizes
+
+    def layer(self, number: int) -> Halves:
+        """(units, dimension) of one of the layers, by its place among them."""
+        return self._states.layer(self._layers[number])
+
+    def block(self, number: int) -> Halves:
+        """(layers, units, dimension) of one block of examples."""
+        if number not in self._held:
+            self._held[number] = self._states.block(number)[self._layers]
+        return self._held[number]
+
+
 def room_for_states() -> float:
     """How many bytes of states there may be on disk."""
     given = os.environ.get(ROOM, str(_USUAL_ROOM))

@@ -123,3 +123,41 @@ def _freedom(influences: Sequence[Floats], groups: Sequence[Codes]) -> float:
     parts = [_squared(one, own) for one, own in zip(influences, groups, strict=True)]
     errors = sum(p**2 / max(1, n - 1) for p, n in zip(parts, counts, strict=True))
     return sum(parts) ** 2 / errors if errors else max(1.0, min(counts) - 1.0)  # Satterthwaite
+
+
+def mean_in_two_ways(
+    values: Floats,
+    weights: Floats,
+    groups: Sequence[Codes],
+    *,
+    level: float = 0.95,
+    unit: str = "groups",
+) -> Estimate:
+    """The weighted mean of values (N,) from 0 to 1 that go together in two ways, such as templates.
+
+    What both ways give to the variance is added up, less that of values alone, which both have
+    (Cameron, Gelbach and Miller 2011). The way with fewer groups gives Student's quantile.
+    """
+    there = weights > 0
+    names = [np.unique(way[there], return_inverse=True)[1] for way in groups]
+    count = min(int(way.max(initial=-1)) + 1 for way in names)
+    if not count:
+        return Estimate(math.nan, math.nan, math.nan, 0, level, unit)
+    x, w = values[there], weights[there] / weights[there].mean()
+    value = float(np.mean(w * x))
+    if count < 2:
+        return Estimate(value, math.nan, math.nan, count, level, unit)
+    influence = w * (x - value)
+    alone, tail = float(influence @ influence), (1 - check_level(level, "grouped")) / 2
+    each = [max(1.0, _squared(influence, way) / alone) if alone else 1.0 for way in names]
+    effect = max(1.0, sum(each) - 1) if alone else len(x) / count
+    normal = float(stdtrit(count - 1, tail)) ** 2 / 2
+    budget = effect * (normal if len(x) / effect >= MANY else max(normal, -math.log(tail)))
+    most = float(w.max())
+    low, high = bounded_mean_bounds(
+        *distinct((value + influence)[None]),
+        low=value - most * value,
+        high=value + most * (1 - value),
+        budget=budget,
+    )
+    return Estimate(value, max(0.0, float(low[0])), min(1.0, float(high[0])), count, level, unit)

@@ -23,7 +23,7 @@ from bertology.results.result import Result
 from bertology.stats.balanced import balanced_means, balanced_rows, balancing_weights
 from bertology.stats.partial_means import partial_means
 from bertology.studies.cloze.agreement import Agreement, is_plural
-from bertology.studies.cloze.shared import pair_blank, question_of
+from bertology.studies.designs.clozes import pair_blank, question_of
 from bertology.studies.study import Context
 from result_conformance import ResultConformance, told
 

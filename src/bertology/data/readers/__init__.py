@@ -57,9 +57,9 @@ class MissingSplitError(DataError):
 ReadFunction = Callable[[str | Path, Request | None], Corpus]
 
 _ALONE = (
-    "analogies", "bio", "brackets", "conllu", "csv", "framenet", "glue", "hub", "jsonl", "lama",
-    "minimal-pairs", "multiple-choice", "ontonotes", "proto-roles", "semeval-relations", "senteval",
-    "squad", "text",
+    "agreement", "analogies", "bio", "brackets", "conllu", "csv", "framenet", "glue", "hub",
+    "jsonl", "lama", "minimal-pairs", "multiple-choice", "ontonotes", "proto-roles",
+    "semeval-relations", "senteval", "squad", "text",
 )  # fmt: skip
 _TOGETHER = {
     "clozes": ("lm-diagnostics", "npi", "npi-paradigms", "numersense", "olmpics"),

@@ -23,7 +23,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate, least_of
 from bertology.stats.checkerboards import Checkerboards, checkerboards, weighted
 from bertology.stats.crossed import crossed_score
-from bertology.studies.cloze.shared import ClozeStudy, too_long
+from bertology.studies.designs.clozes import ClozeStudy, too_long
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import bounded
 from bertology.studies.study import Context, Needs

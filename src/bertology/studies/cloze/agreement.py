@@ -24,8 +24,8 @@ from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import Balanced, balanced_means, balanced_rows, balancing_weights
 from bertology.stats.best_of_many import picked_on_other_half
 from bertology.stats.layer_orders import in_this_order
-from bertology.studies.cloze.shared import ClozeStudy, PairBlank, pair_blank, too_long
 from bertology.studies.designs.blocks import Tagged
+from bertology.studies.designs.clozes import ClozeStudy, PairBlank, pair_blank, too_long
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.parts import in_order, start_of
 from bertology.studies.designs.probe_scores import least_mean, middle_less_ends, parts_of_depth

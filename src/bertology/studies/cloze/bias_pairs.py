@@ -18,8 +18,8 @@ from bertology.results.drawing import Drawing
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats.balanced import balanced_means, balanced_rows
-from bertology.studies.cloze.shared import too_long
 from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.clozes import too_long
 from bertology.studies.designs.parts import in_order
 from bertology.studies.study import Context, Needs
 

@@ -23,7 +23,7 @@ from bertology.stats import Estimate
 from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import balanced_share, fair_weights
 from bertology.stats.paired import balances
-from bertology.studies.cloze.shared import ClozeStudy, read_by_a_lens
+from bertology.studies.designs.clozes import ClozeStudy, read_by_a_lens
 from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import labelled_table, with_bounds

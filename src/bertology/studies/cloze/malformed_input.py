@@ -27,8 +27,8 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.answer_flips import flip_tests, kept_answers
 from bertology.stats.best_of_many import smallest_of
-from bertology.studies.cloze.shared import pair_blank, too_long
 from bertology.studies.designs.blocks import Tagged
+from bertology.studies.designs.clozes import pair_blank, too_long
 from bertology.studies.designs.parts import in_order, start_of
 from bertology.studies.study import Context, Needs
 

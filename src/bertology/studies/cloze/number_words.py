@@ -18,7 +18,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.cloze.shared import ClozeStudy, question_of, read_by_a_lens
+from bertology.studies.designs.clozes import ClozeStudy, question_of, read_by_a_lens
 from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import labelled_table, with_bounds

@@ -21,7 +21,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.least_means import least_means
-from bertology.studies.cloze.shared import ClozeStudy, read_by_a_lens, too_long
+from bertology.studies.designs.clozes import ClozeStudy, read_by_a_lens, too_long
 from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.parts import in_order, start_of
 from bertology.studies.designs.tables import labelled_table, with_bounds

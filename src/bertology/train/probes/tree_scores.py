@@ -49,9 +49,10 @@ class Fitted:
     ) -> Fitted:
         """Of trained probes, their losses (L, P), and how states (L, D) were scaled."""
         layers, width = scale.shape
-        losses = least.double().cpu().numpy().T.reshape(len(KINDS), len(ranks), layers)
-        matrices = {}
-        for at, kind in enumerate(KINDS):
+        kinds = list(dict.fromkeys(one.kind for one in probes.probes))
+        losses = least.double().cpu().numpy().T.reshape(len(kinds), len(ranks), layers)
+        matrices = {kind: np.zeros((layers, width, 1), np.float32) for kind in KINDS}
+        for at, kind in enumerate(kinds):
             found = torch.zeros((layers, width, max(ranks)))
             for layer, best in enumerate(losses[at].argmin(axis=0)):
                 own = probes.matrices[at * len(ranks) + int(best)][layer]
@@ -71,12 +72,15 @@ def fitted(
     trees: TreeSentences,
     ranks: Sequence[int],
     *,
+    kinds: Sequence[str] = KINDS,
     seed: int = 0,
     advance: Advance = lambda done, of: None,
 ) -> Fitted:
-    """Train both kinds of probes of all layers and ranks."""
+    """Train probes of all layers and ranks, of both kinds or of one; the other is zero then."""
     layers, width = stream.scale.shape
-    probes = StructuralProbes(layers, width, ranks, seed=seed, device=stream.scale.device)
+    probes = StructuralProbes(
+        layers, width, ranks, kinds=kinds, seed=seed, device=stream.scale.device
+    )
     train, held = trees.of_part(0), trees.of_part(1)
     mix = torch.Generator().manual_seed(seed)
     each = sum(1 for _ in stream.batches(train))

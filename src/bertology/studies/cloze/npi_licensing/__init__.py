@@ -587,7 +587,7 @@ def _likelihoods(
 ) -> NDArray[np.float64]:
     """(N,): pseudo-log-likelihoods; NaN of what is too long, or of no whole paradigm."""
     from bertology.model.masked_lm.scoring import pseudo_log_likelihood
-    from bertology.studies.cloze.shared import too_long
+    from bertology.studies.designs.clozes import too_long
 
     texts = [example.text for example in block]
     cut, found = too_long(encoder, texts), np.full(len(texts), np.nan)
@@ -606,7 +606,7 @@ def _filled(
     """(N, 2, 2): for NPI and licensor in turn, log-probabilities of it and of the plain word."""
     from bertology.model.masked_lm.clozes import Clozes
     from bertology.model.masked_lm.questions import Question
-    from bertology.studies.cloze.shared import too_long
+    from bertology.studies.designs.clozes import too_long
 
     asked: list[tuple[int, int, Question]] = []
     for at, example in enumerate(block):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bertology.arrays import Floats
 from bertology.errors import DataError
-from bertology.studies.cloze.shared import PairBlank, pair_blank
+from bertology.studies.designs.clozes import PairBlank, pair_blank
 
 if TYPE_CHECKING:
     import xarray as xr
