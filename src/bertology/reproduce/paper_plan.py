@@ -35,8 +35,8 @@ the model before fine-tuning as that parameter. `use` says how much of the task 
 have its own. `combine` takes the results of the studies `of`: in `for_each_task` those of the task
 where it has them, else all before it. It is left out where a result that it `needs` was not made,
 and where there are fewer than `min_tasks` tasks. `for_each_language` runs studies over the texts of
-one language after the other, of a corpus in several. `steps` runs a study at every training step that
-the model kept, and makes the curve of one of its measures (the join `training-steps`).
+one language after the other, of a corpus in several. `steps` runs a study at every training step
+that the model kept, and makes the curve of one of its measures (the join `training-steps`).
 """
 
 from __future__ import annotations

@@ -103,7 +103,13 @@ def _links(
 
 
 def _compared(
-    name: str, example: Ints, offset: Ints, hit: Ints, usual: NDArray[np.bool_], n: int, level: float
+    name: str,
+    example: Ints,
+    offset: Ints,
+    hit: Ints,
+    usual: NDArray[np.bool_],
+    n: int,
+    level: float,
 ) -> Iterator[Compared | None]:
     def summed(values: NDArray[Any]) -> Floats:
         return np.bincount(example, weights=values, minlength=n)
