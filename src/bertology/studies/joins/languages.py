@@ -147,7 +147,7 @@ class LanguagesResult(Result):
         """Which languages there are of each kind."""
         table = self.tables["order"]
         of = [f"{kind}: {listed(rows['name'])}" for kind, rows in table.groupby("kind", sort=False)]
-        gone = self.tables["left_out"]["name"] if "left_out" in self.tables else []
+        gone = list(self.tables["left_out"]["name"]) if "left_out" in self.tables else []
         return "; ".join([*of, *([f"left out: {listed(gone)}"] if len(gone) else [])])
 
     def drawings(self) -> Sequence[Drawing]:
@@ -622,8 +622,8 @@ def _usual(places: Sequence[pd.Series[float]]) -> int:
     """The offset of most links; each language counts the same."""
     import pandas as pd
 
-    shares = pd.concat([one / one.sum() for one in places])
-    return int(shares.groupby(level=0).sum().idxmax())
+    shares = pd.concat([one / one.sum() for one in places]).groupby(level=0).sum()
+    return int(shares.index.to_numpy()[int(shares.to_numpy().argmax())])
 
 
 def _mean_place(places: pd.Series[float]) -> float:
@@ -646,11 +646,9 @@ def _freedom(found: pd.DataFrame | None, shared: Sequence[str]) -> tuple[float, 
 
 def _head_shares(result: Result) -> dict[str, pd.DataFrame]:
     """Of each relation what every head finds, and how much more than from other words."""
-    columns = ["direction", "layer", "head"]
-    return {
-        str(relation): rows.set_index(columns)[["share", "selectivity"]]
-        for relation, rows in result.tables["links"].groupby("relation", sort=False)
-    }
+    table = result.tables["links"].sort_values(["relation", "direction", "layer", "head"])
+    columns = ["layer", "head", "share", "selectivity"]
+    return {str(name): rows[columns] for name, rows in table.groupby("relation", sort=False)}
 
 
 def _carried(
@@ -663,13 +661,13 @@ def _carried(
     """What the head that is best in other languages finds here, beyond where they have links."""
     if not others:
         return {"carried_head": "", "carried_share": np.nan, "carried": np.nan}
-    best = sum(shares[c][relation]["share"] for c in others).idxmax()
-    here = shares[code][relation].loc[best]
+    found = [shares[c][relation]["share"].fillna(0.0).to_numpy(float) for c in others]
+    here = shares[code][relation].iloc[int(np.argmax(np.sum(found, axis=0)))]
+    share, selectivity = float(here["share"]), float(here["selectivity"])
     there = _usual([places[c] for c in others])
     by_offset = float(places[code].get(there, 0.0) / places[code].sum())
-    gain = min(float(here["share"]) - by_offset, float(here["selectivity"]))
     return {
-        "carried_head": f"{best[1]}.{best[2]}",
-        "carried_share": float(here["share"]),
-        "carried": gain,
+        "carried_head": f"{here['layer']:.0f}.{here['head']:.0f}",
+        "carried_share": share,
+        "carried": min(share - by_offset, selectivity),
     }

@@ -112,7 +112,7 @@ def _compared(
     level: float,
 ) -> Iterator[Compared | None]:
     def summed(values: NDArray[Any]) -> Floats:
-        return np.bincount(example, weights=values, minlength=n)
+        return np.bincount(example, weights=values.astype(np.float64), minlength=n).astype(float)
 
     links, found, elsewhere = summed(np.ones(len(hit))), summed(hit), summed(~usual)
     share = per_item(found, links)
