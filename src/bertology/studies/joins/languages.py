@@ -285,7 +285,7 @@ class Languages(ResampledJoin):
                 hint="Give results over more languages that the model knows.",
             )
         links = kept.get(LINKS, {})
-        rows = _Rows(kept, _shared(links))
+        rows = _Rows(kept)
         order = self._order(codes, kept, rows.relations)
         tables = {"order": order, "languages": self._languages(codes, rows)}
         contrasts, evidence = self._contrasts(codes, rows)
@@ -491,13 +491,31 @@ class Languages(ResampledJoin):
 class _Rows:
     """Rows of sentences of every number and language."""
 
-    def __init__(self, kept: Mapping[str, Mapping[str, Result]], relations: Sequence[str]) -> None:
-        self.relations = relations
+    def __init__(self, kept: Mapping[str, Mapping[str, Result]]) -> None:
         self._kept = {
             (study, code): {c.title: c.rows for c in read_compared(result.arrays)}
             for study, of in kept.items()
             for code, result in of.items()
         }
+        some = next(iter(kept.get(LINKS, {}).values()), None)
+        has = some is not None and "found" in some.tables
+        self._named = (
+            list(map(str, some.tables["found"]["relation"].unique())) if some and has else []
+        )
+        self.relations = self.shared(SHARE)
+
+    def shared(self, title: str) -> list[str]:
+        """The relations of which every language has enough sentences."""
+        links = [kept for (study, _), kept in self._kept.items() if study == LINKS]
+        return [
+            name
+            for name in self._named
+            if all(
+                (rows := kept.get(title.format(name))) is not None
+                and np.isfinite(rows).sum() >= FEWEST
+                for kept in links
+            )
+        ]
 
     def of(self, key: str, codes: Sequence[str]) -> Floats | None:
         """(languages, numbers, sentences); None where one of the languages lacks it."""
@@ -514,10 +532,10 @@ class _Rows:
             some = [row for row in rows if row is not None]
             return np.sum(some, axis=0)[None] if len(some) == len(rows) else None
         (title,) = about.titles
-        names = [about.relation] if about.relation else self.relations
-        rows = [kept.get(title.format(name)) for name in names if name in self.relations]
+        names = [about.relation] if about.relation else self.shared(title)
+        rows = [kept.get(title.format(name)) for name in names]
         some = [row for row in rows if row is not None]
-        return np.stack(some) if some and len(some) == len(names) else None
+        return np.stack(some) if some and len(some) == len(rows) else None
 
     def estimate(self, title: str, relation: str, code: str, level: float) -> Estimate:
         """One number of one relation in one language."""
@@ -584,32 +602,6 @@ def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Resul
         if len(asked) > 1:
             raise DataError(f"Results of {study!r} have different parameters.")
     return found
-
-
-def _shared(links: Mapping[str, Result]) -> list[str]:
-    """The relations that every language has in enough sentences, also beyond the usual offset."""
-    each = []
-    for result in links.values():
-        rows = {c.title: c.rows for c in read_compared(result.arrays)}
-        named = (
-            list(dict.fromkeys(result.tables["found"]["relation"])) if _has_found(result) else []
-        )
-        each.append(
-            [
-                name
-                for name in map(str, named)
-                if all(
-                    (row := rows.get(title.format(name))) is not None
-                    and np.isfinite(row).sum() >= FEWEST
-                    for title in (SHARE, ELSEWHERE)
-                )
-            ]
-        )
-    return [name for name in each[0] if all(name in of for of in each)] if each else []
-
-
-def _has_found(result: Result) -> bool:
-    return "found" in result.tables
 
 
 def _places(found: pd.DataFrame, relation: str) -> pd.Series[float]:
