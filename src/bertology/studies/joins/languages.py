@@ -72,6 +72,7 @@ NUMBERS = {
 }
 _SHOWN = ("diagonal", "heterogeneous", "to_sep", "found", "gain", "elsewhere")
 _WITH_ORDER = ("diagonal", "gain", "elsewhere")
+_PANELS = 6  # relations with a panel: those that stand most differently
 _SET_AGAINST = "the best fixed offset in these languages"
 _CONTRASTS = (
     "One row for each number, one panel for each kind of languages: by how many points it is "
@@ -85,10 +86,10 @@ _LANGUAGES = (
     "Bars are intervals over sentences, of each language alone."
 )
 _RELATIONS = (
-    "One row for each language, by kind; a panel for each relation. Dots: the mean offset of the "
-    "links that the best head finds, in words: right of the dashed line the head of a word stands "
-    "after it. Bars are intervals over sentences. Hollow diamonds: the mean offset of all links "
-    "in the treebank."
+    "One row for each language, by kind; a panel for each relation, at most the six of which the "
+    "usual offset differs most. Dots: the mean offset of the links that the best head finds, in "
+    "words: right of the dashed line the head of a word stands after it. Bars are intervals over "
+    "sentences. Hollow diamonds: the mean offset of all links in the treebank."
 )
 _ORDER = (
     "One dot for each language. To the right: how free the order of words is, the entropy of the "
@@ -195,8 +196,10 @@ class LanguagesResult(Result):
 
     def _draw_relations(self) -> Figure:
         table, order = self.tables["relations"], self.tables["order"]
+        spread = table.groupby("relation", sort=False)["offset"].std()
+        shown = table[table["relation"].isin(spread.nlargest(_PANELS).index)]
         panels = []
-        for relation, rows in table.groupby("relation", sort=False):
+        for relation, rows in shown.groupby("relation", sort=False):
             of = rows.set_index("language").reindex(order["language"])
             sides = (of[c].to_numpy(float) for c in ("found_at", "found_at_low", "found_at_high"))
             panels.append(
