@@ -57,8 +57,8 @@ def over_things(
     """The mean of one kind of things less that of another; None where no interval can be told.
 
     Student's interval with the spread that both kinds share, and on which side of 0 the truth lies
-    is decided by exchanging things between the kinds in all ways (`tested`). With few things no way
-    of exchanging them may be rare enough: then nothing is sure, however far the kinds are apart.
+    is decided by exchanging things between the kinds in all ways (`tested`). With few things few
+    ways are there, or none is rare enough: then nothing is sure, however far the kinds are apart.
     """
     one, other = np.asarray(first, float), np.asarray(second, float)
     n, k = one.size + other.size, one.size
