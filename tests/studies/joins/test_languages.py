@@ -121,7 +121,8 @@ class TestResult(ResultConformance):
         assert set(kinds[kinds == "verb-final"].index) == {"ja", "ko", "tr"}
         assert set(kinds[kinds == "freer order"].index) == FREE
         (gone,) = result.tables["left_out"].itertuples(index=False)
-        assert (gone.language, gone.name, gone.unknown) == ("hi", "Hindi", 0.3)
+        assert (gone.language, gone.name) == ("hi", "Hindi")
+        assert gone.why == "30.0 % of its pieces are unknown"
 
     def test_planted_kinds_are_told_apart(self, result: Result) -> None:
         found = result.evidence()
@@ -190,6 +191,16 @@ def test_of_a_kind_little_is_told_by_two_languages() -> None:
     assert kinds.tested[1] == pytest.approx(1 / 36)
     few = joined(results(("ja", "de", "en"))).evidence()
     assert "verb_final_diagonal_of_kind" not in few
+
+
+def test_a_language_that_is_spelt_out_is_left_out() -> None:
+    given = results(("ja", "tr", "de", "en"))
+    for result in given:
+        if (result.provenance.corpus or {})["languages"] == ["tr"] and result.provenance.unknown:
+            result.provenance.unknown["of"] = 6000
+    (gone,) = joined(given).tables["left_out"].itertuples(index=False)
+    assert gone.language == "tr"
+    assert str(gone.why).startswith("its texts take 30 pieces, those of the median language 15")
 
 
 def test_results_that_are_not_of_the_same_texts_are_refused() -> None:

@@ -269,6 +269,11 @@ class Languages(ResampledJoin):
         minimum=0.0,
         maximum=1.0,
     )
+    pieces: float = parameter(
+        1.5,
+        "So are those whose texts take so many times the pieces of the median language.",
+        minimum=1.0,
+    )
 
     def combine(self, results: Sequence[Result], name: str) -> Result:
         """Numbers of every language, and of kinds of languages."""
@@ -299,8 +304,8 @@ class Languages(ResampledJoin):
             evidence |= self._with_order(order, tables["languages"])
         if gone:
             tables["left_out"] = pd.DataFrame(
-                [(c, language(c).name, s) for c, s in gone.items()],
-                columns=["language", "name", "unknown"],
+                [(code, language(code).name, why) for code, why in gone.items()],
+                columns=["language", "name", "why"],
             )
         identities = {s: {c: r.identity for c, r in of.items()} for s, of in by_study.items()}
         return self.result(
@@ -323,10 +328,23 @@ class Languages(ResampledJoin):
     def _ordered(self, codes: set[str]) -> list[str]:
         return sorted(codes, key=lambda c: (_KINDS.index(self.kind(c)), language(c).name))
 
-    def _left_out(self, results: Sequence[Result]) -> dict[str, float]:
-        """Languages whose letters the tokenizer does not know, with the share of such pieces."""
-        shares = {_language(result): _unknown(result) for result in results}
-        return {code: share for code, share in shares.items() if share > self.unknown}
+    def _left_out(self, results: Sequence[Result]) -> dict[str, str]:
+        """Languages that the tokenizer does not know, and why that is said.
+
+        Texts are translations of each other, so that their pieces can be compared.
+        """
+        pieces = {_language(result): _pieces(result) for result in results}
+        usual = float(np.nanmedian(list(pieces.values()))) if pieces else np.nan
+        found = {}
+        for code, unknown in {_language(result): _unknown(result) for result in results}.items():
+            if unknown > self.unknown:
+                found[code] = f"{100 * unknown:.1f} % of its pieces are unknown"
+            elif pieces[code] > self.pieces * usual:
+                found[code] = (
+                    f"its texts take {pieces[code]:.0f} pieces, those of the median language "
+                    f"{usual:.0f}: words are spelt out"
+                )
+        return found
 
     # Tables --------------------------------------------------------------------------------------
 
@@ -408,14 +426,14 @@ class Languages(ResampledJoin):
         found = []
         for code in codes:
             result = next(of[code] for of in kept.values() if code in of)
-            about, unknown = result.provenance.corpus or {}, result.provenance.unknown or {}
-            texts, pieces = int(about["size"]), unknown.get("of")
+            about = result.provenance.corpus or {}
+            texts = int(about["size"])
             cut = (result.provenance.cut or {}).get("texts", 0)
             links = kept[LINKS][code].tables["found"] if code in kept.get(LINKS, {}) else None
             side, where = _freedom(links, shared)
             found.append(
                 (code, language(code).name, self.kind(code), language(code).family, texts,
-                 np.nan if pieces is None else pieces / texts, _unknown(result), cut, side, where)
+                 _pieces(result), _unknown(result), cut, side, where)
             )  # fmt: skip
         columns = [
             "language", "name", "kind", "family", "texts", "pieces_per_text", "unknown", "cut",
@@ -577,6 +595,13 @@ def _unknown(result: Result) -> float:
     """The share of pieces that the tokenizer does not know."""
     unknown = result.provenance.unknown or {}
     return float(unknown.get("pieces", 0)) / max(float(unknown.get("of", 1)), 1)
+
+
+def _pieces(result: Result) -> float:
+    """How many pieces a text takes; NaN where nobody counted."""
+    texts = (result.provenance.corpus or {}).get("size")
+    of = (result.provenance.unknown or {}).get("of")
+    return np.nan if of is None or texts is None else float(of) / float(texts)
 
 
 def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Result]]:
