@@ -244,9 +244,9 @@ def test_exchanged_sentences_set_no_languages_apart_more_often_than_promised() -
 
 
 def test_no_claim_holds_of_languages_that_do_not_differ() -> None:
-    """Of claims that something is there, in twelve draws of languages: none, or one by chance."""
+    """Of claims that something is there, in four draws of languages: none, or one by chance."""
     there = 0
-    for seed in range(6):
+    for seed in range(4):
         given = results(seed=seed, less=0.0, spread=0.05, offset=-1, follows=False)
         alike = [r for r in given if (r.provenance.corpus or {})["languages"][0] not in LAST]
         found = joined([*alike, *_as_verb_final(seed)])
