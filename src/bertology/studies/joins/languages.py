@@ -106,8 +106,8 @@ class LanguagesResult(Result):
     languages: of languages of that kind). `languages`: each number of each language. `order`:
     texts, pieces, unknown pieces, and how free the order is. `relations`: of each relation and
     language the offset that most links have, where links are found, and what the head that is best
-    in languages of other kinds finds here (`carried_`). `left_out`: languages that the model does
-    not know.
+    in languages of other kinds finds here (`carried_`). `left_out`: languages that the
+    tokenizer does not know, and why.
     """
 
     lead: ClassVar[int] = 4
@@ -241,7 +241,8 @@ class Languages(ResampledJoin):
     relations. Links are of the relations that all languages have. `carried`: the head that finds
     most links of a relation in languages of other kinds, and what it finds here beyond the offset
     that most links have there, and from other words; whichever is less. A head that only looks so
-    many words away gains nothing here.
+    many words away gains nothing here. Languages that the tokenizer does not know are left out: of
+    too many unknown pieces, or whose texts take many more pieces than their translations.
 
     Source: the question that the conclusion of Revealing the Dark Secrets of BERT (EMNLP 2019)
     leaves open. Limits: one model, and its share of text of each language. Where words are cut into
