@@ -20,11 +20,14 @@ from bertology.cli.plans import (
     show_plan,
 )
 from bertology.cli.typer_options import argument
-from bertology.errors import JobError
+from bertology.errors import JobError, ParameterError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
+    from bertology.reproduce.paper import Paper
     from bertology.reproduce.report import ReproductionReport
+
+_ALL, _IN_LANGUAGES = "all", "-languages"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,11 @@ class ReproduceOptions(PlanOptions):
     """The options of `reproduce`."""
 
     paper: str = argument("A paper: dark-secrets, nuggets, primer, or one that a plugin brings.")
+    languages: tuple[str, ...] = parameter(
+        (),
+        "Repeat the studies of heads over parallel texts in these languages, such as de,ja, or in "
+        "all that the paper's plan names (all).",
+    )
     to: str | None = parameter(
         None,
         "The folder for the page, models and results. If not given: reproductions/PAPER-MODEL, "
@@ -54,6 +62,7 @@ class ReproduceOptions(PlanOptions):
         "bertology reproduce dark-secrets --dry-run",
         "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
         "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",
+        "bertology reproduce dark-secrets --languages de,en,fi,ja,ko,ru --root data",
     ],
     needs_input=True,
 )
@@ -68,13 +77,13 @@ def reproduce(options: ReproduceOptions) -> None:
     Finished steps are stored. If the command is stopped, the same command continues.
     """
     from bertology.model.shape import Shape
-    from bertology.reproduce import PAPERS
     from bertology.reproduce.execute import PlanExecutor
     from bertology.reproduce.planner import plan_paper
     from bertology.reproduce.report import ReproductionReport, short_name
 
-    paper = PAPERS.get(options.paper)
-    asked = replace(reproduction_options(options), quick=options.quick)
+    paper = _paper_for(options)
+    named = () if options.languages == (_ALL,) else options.languages
+    asked = replace(reproduction_options(options), quick=options.quick, languages=named)
     name = f"{paper.name}-{short_name(asked.model)}{'-quick' if asked.quick else ''}"
     to = Path(options.to or Path("reproductions") / name)
     session = options.session(options.store or str(to / "results"))
@@ -110,6 +119,21 @@ def reproduce(options: ReproduceOptions) -> None:
     if report.done.failed:
         failed = ", ".join(report.done.failed)
         raise JobError(f"Failed: {failed}.", hint="The same command runs them again.")
+
+
+def _paper_for(options: ReproduceOptions) -> Paper:
+    """The paper; where languages are asked for, the one that is about them."""
+    from bertology.reproduce import PAPERS
+
+    paper = PAPERS.get(options.paper)
+    if not options.languages or paper.plan.in_languages:
+        return paper
+    others = [name for name in PAPERS.names() if name.endswith(_IN_LANGUAGES)]
+    if (other := f"{paper.name}{_IN_LANGUAGES}") not in others:
+        known = ", ".join(name.removesuffix(_IN_LANGUAGES) for name in others)
+        must = f"be left out: of papers, these are repeated over languages: {known}"
+        raise ParameterError("languages", paper.name, must, options.languages)
+    return PAPERS.get(other)
 
 
 def _present(report: ReproductionReport, to: Path) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
+from bertology.data.corpus import Field
 from bertology.errors import UnknownNameError
 from bertology.yaml_sections import parse_list
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
 
 FEATURES = (
     "clause", "object", "adposition", "genitive", "adjective", "demonstrative", "numeral",
@@ -75,3 +82,17 @@ def order_distance(one: Language, other: Language) -> float:
     mine, others = one.features, other.features
     shared = [name for name in mine if name in others]
     return sum(mine[name] != others[name] for name in shared) / len(shared)
+
+
+def in_languages(corpus: Corpus) -> dict[str, object]:
+    """What a result keeps of a corpus: its languages, and a hash of its items, in their order.
+
+    So results of two languages can tell whether their texts are translations of each other.
+    """
+    found: dict[str, object] = {}
+    if Field.LANGUAGE in corpus.fields:
+        found["languages"] = sorted({str(e.get(Field.LANGUAGE)) for e in corpus})
+        if Field.ITEM in corpus.fields:
+            items = json.dumps([str(e.get(Field.ITEM)) for e in corpus])
+            found["items"] = sha256(items.encode()).hexdigest()[:16]
+    return found

@@ -17,6 +17,7 @@ from bertology.errors import (
     MissingExtraError,
     ModelError,
     ParameterError,
+    UnknownNameError,
 )
 from bertology.reproduce.plan import Combine, Data, FineTune, PlanStep, RunSteps, RunStudy, StepPlan
 from bertology.run.at_hand import ModelAtHand
@@ -41,7 +42,9 @@ LogStep = Callable[[PlanStep, str, str], None]
 """Called with a step, its status, and a detail such as the seconds or the reason."""
 
 # Where a step lacks something, others may still work. Problems with the store end the run.
-_LEFT_OUT = (CapabilityError, DataError, MissingExtraError, ModelError, ParameterError)
+_LEFT_OUT = (
+    CapabilityError, DataError, MissingExtraError, ModelError, ParameterError, UnknownNameError,
+)  # fmt: skip
 LoadModel = Callable[[str, str], "Encoder | ModelAtHand"]  # name or folder, head
 
 
@@ -268,11 +271,14 @@ class PlanExecutor:
         return self._loaded(data, data.train_split, data.train_limit)
 
     def _loaded(self, data: Data, split: str, limit: int | None) -> Corpus:
-        key = (data.name, split, limit, data.root)
+        key = (data.key, split, limit, data.root)
         if key not in self._corpora:
             # Only one corpus is held: the next step mostly reads the same.
-            self._corpora = {k: c for k, c in self._corpora.items() if k[0] == data.name}
-            self._corpora[key] = load_corpus(data.name, split=split, limit=limit, root=data.root)
+            self._corpora = {k: c for k, c in self._corpora.items() if k[0] == data.key}
+            named: dict[str, Any] = {} if data.language is None else {"languages": data.language}
+            self._corpora[key] = load_corpus(
+                data.name, split=split, limit=limit, root=data.root, **named
+            )
         return self._corpora[key]
 
 

@@ -27,6 +27,7 @@ from bertology.reproduce.paper import Exhibit, Paper, PaperSection, Unjudged
 from bertology.reproduce.paper_plan import (
     CombineData,
     FineTuneData,
+    LanguageSteps,
     Note,
     PaperPlan,
     StepData,
@@ -44,7 +45,7 @@ _STEPS = {
     "combine": CombineData,
     "steps": StepsData,
 }
-_FOR_EACH_TASK = "for_each_task"
+_GROUPS = {"for_each_task": TaskSteps, "for_each_language": LanguageSteps}
 
 
 def read_paper(package: str) -> Paper:
@@ -153,7 +154,7 @@ def _plan(plans: Sequence[Section]) -> PaperPlan:
     given = {**whole.values(PaperPlan, apart=("steps",)), "steps": _steps(whole)}
     made = whole.build(PaperPlan, given)
     for plan in of_sections:
-        own = plan.values(PaperPlan, without=("tasks", "small_for"), apart=("steps",))
+        own = plan.values(PaperPlan, without=("tasks", "languages", "small_for"), apart=("steps",))
         for key, named in own.items():  # settings and corpora
             before = given.get(key, {})
             for name in before.keys() & named.keys():
@@ -169,14 +170,17 @@ def _steps(section: Section) -> tuple[StepData, ...]:
 
 
 def _step(section: Section) -> StepData:
-    kinds = [key for key in (*_STEPS, _FOR_EACH_TASK) if key in section]
+    kinds = [key for key in (*_STEPS, *_GROUPS) if key in section]
     if len(kinds) != 1:
-        names = ", ".join((*_STEPS, _FOR_EACH_TASK))
+        names = ", ".join((*_STEPS, *_GROUPS))
         raise section.wrong(None, f"a step must have exactly one of these fields: {names}")
-    if kinds == [_FOR_EACH_TASK]:
-        section.only([_FOR_EACH_TASK])
-        group = section.section(_FOR_EACH_TASK)
-        given = group.values(TaskSteps, apart=("steps",))
-        return TaskSteps(_steps(group), **given)
-    made: StepData = section.make(_STEPS[kinds[0]])
+    (kind,) = kinds
+    made: StepData
+    if kind in _GROUPS:
+        section.only([kind])
+        group = section.section(kind)
+        given = group.values(_GROUPS[kind], apart=("steps",))
+        made = group.build(_GROUPS[kind], {**given, "steps": _steps(group)})
+    else:
+        made = section.make(_STEPS[kind])
     return made

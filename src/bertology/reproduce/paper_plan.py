@@ -3,6 +3,7 @@
 In `paper.yaml`, the field `plan` has these parts (those of `sections/*.yaml` add to them):
 
     tasks: [mrpc, rte]              # used where the reader names none; left out if there are none
+    languages: [de, ja]             # likewise, for steps that are done for each language
     small_for: grammar*             # corpora that get the small settings; all others get the full
     settings:                       # values that steps use as $NAME
       examples: {full: 1000, small: 200, option: examples}
@@ -31,13 +32,15 @@ A step is one of these; only the first field is needed, and `over` outside of `f
     - {combine: NAME, of: [STUDY, ...], needs: [STUDY, ...], over: TITLE, min_tasks: 2}
     - {steps: STUDY, measure: QUANTITY, over: CORPUS, parameters: {...}}
     - for_each_task: {use: {limit: $examples, train_limit: null}, steps: [...]}
+    - for_each_language: {over: CORPUS, steps: [...]}
 
 `fine_tuned` runs a study on the model that this task's `finetune` made; `base_model_as` gives it
 the model before fine-tuning as that parameter. `use` says how much of the task is read; a step may
 have its own. `combine` takes the results of the studies `of`: in `for_each_task` those of the task
 where it has them, else all before it. It is left out where a result that it `needs` was not made,
-and where there are fewer than `min_tasks` tasks. `steps` runs a study at every training step that
-the model kept, and makes the curve of one of its measures (the join `training-steps`).
+and where there are fewer than `min_tasks` tasks. `for_each_language` runs studies over the texts of
+one language after the other, of a corpus in several. `steps` runs a study at every training step
+that the model kept, and makes the curve of one of its measures (the join `training-steps`).
 """
 
 from __future__ import annotations
@@ -213,7 +216,21 @@ class TaskSteps:
     use: Use = field(default_factory=Use)
 
 
-StepData = FineTuneData | StudyData | CombineData | StepsData | TaskSteps
+@dataclass(frozen=True)
+class LanguageSteps:
+    """Studies that are run over each language of a corpus."""
+
+    over: str
+    steps: tuple[StepData, ...]
+
+    def __post_init__(self) -> None:
+        for step in self.steps:
+            if not isinstance(step, StudyData) or step.over is not None:
+                must = "be studies that name no corpus of their own"
+                raise ParameterError("steps", "for_each_language", must, step)
+
+
+StepData = FineTuneData | StudyData | CombineData | StepsData | TaskSteps | LanguageSteps
 
 
 @dataclass(frozen=True)
@@ -250,6 +267,7 @@ class PaperPlan:
 
     steps: tuple[StepData, ...]
     tasks: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
     small_for: str = ""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     corpora: Mapping[str, tuple[CorpusData, ...]] = field(default_factory=dict)
@@ -263,10 +281,18 @@ class PaperPlan:
             if not choices:
                 raise ParameterError("corpora", "a plan", "name one corpus at least", name)
         for step in self.steps:
-            if isinstance(step, StudyData | StepsData) and step.over not in self.corpora:
+            if (
+                isinstance(step, StudyData | StepsData | LanguageSteps)
+                and step.over not in self.corpora
+            ):
                 raise UnknownNameError("corpus of the plan", str(step.over), self.corpora)
             if isinstance(step, FineTuneData):
                 raise ParameterError("finetune", "a plan", "be in for_each_task", "a step outside")
+
+    @property
+    def in_languages(self) -> bool:
+        """Whether some of it is done for each language."""
+        return any(isinstance(step, LanguageSteps) for step in self.steps)
 
 
 def _references(value: object) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertology.data.languages import language
 from bertology.errors import ParameterError
 
 
@@ -15,6 +16,7 @@ class ReproductionOptions:
 
     model: str
     tasks: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
     root: str | None = None
     examples: int | None = None
     train_examples: int | None = None
@@ -30,8 +32,9 @@ class ReproductionOptions:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ParameterError(name, "a reproduction", f"be at least {least}", value)
-        if len(set(self.tasks)) < len(self.tasks):
-            raise ParameterError("tasks", "a reproduction", "name each task once", self.tasks)
+        for kind, names in (("task", self.tasks), ("language", self.languages)):
+            if len(set(names)) < len(names):
+                raise ParameterError(f"{kind}s", "a reproduction", f"name each {kind} once", names)
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,19 @@ class Data:
     train_limit: int | None = None
     root: str | None = None
     sample: bool = False
+    language: str | None = None
+    """Of a corpus in several languages, the one that is read."""
+
+    @property
+    def key(self) -> str:
+        """The name of a step over it."""
+        return self.name if self.language is None else f"{self.name}:{self.language}"
 
     @property
     def title(self) -> str:
         """The name that readers see."""
+        if self.language is not None:
+            return language(self.language).name
         return f"{self.name} (sample)" if self.sample else self.name
 
 
@@ -65,7 +77,7 @@ class FineTune:
     @property
     def key(self) -> str:
         """The name of the step."""
-        return f"finetune@{self.data.name}"
+        return f"finetune@{self.data.key}"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -89,7 +101,7 @@ class RunStudy:
     @property
     def key(self) -> str:
         """The name of the step."""
-        return f"{self.study}@{self.data.name}"
+        return f"{self.study}@{self.data.key}"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -110,7 +122,7 @@ class Combine:
     @property
     def key(self) -> str:
         """The name of the step."""
-        return f"{self.study}@{self.data.name}"
+        return f"{self.study}@{self.data.key}"
 
 
 @dataclass(frozen=True)
@@ -126,7 +138,7 @@ class RunSteps:
     @property
     def key(self) -> str:
         """The name of the step."""
-        return f"{self.study}@{self.data.name}"
+        return f"{self.study}@{self.data.key}"
 
     @property
     def needs(self) -> tuple[str, ...]:

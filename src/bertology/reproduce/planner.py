@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 from bertology.data import catalog
+from bertology.data.languages import language
 from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.reproduce.paper_plan import (
@@ -16,6 +17,7 @@ from bertology.reproduce.paper_plan import (
     Condition,
     CorpusData,
     FineTuneData,
+    LanguageSteps,
     Note,
     StepData,
     StepsData,
@@ -63,6 +65,9 @@ class _Planner:
             if isinstance(step, TaskSteps):
                 for task in self._tasks:
                     self._add_task(task, step)
+            elif isinstance(step, LanguageSteps):
+                for code in self._options.languages or self._data.languages:
+                    self._add_language(language(code).code, step)
             else:
                 self._add(step)
         notes = {s.number: tuple(self._notes(s.differs)) for s in self._sections}
@@ -117,17 +122,25 @@ class _Planner:
     def _add(self, step: StepData) -> None:
         """A step that is about no single task."""
         if isinstance(step, StudyData):
-            data, choice = self._corpora[str(step.over)]
-            given = {**step.parameters, **choice.parameters}
-            run = RunStudy(step.study, data, parameters=self._parameters(given, data))
-            if run not in self._steps:  # two corpora of the plan may be the same one here
-                self._steps.append(run)
+            self._add_study(step, *self._corpora[str(step.over)])
         elif isinstance(step, StepsData):
             data, choice = self._corpora[step.over]
             given = self._parameters({**step.parameters, **choice.parameters}, data)
             self._steps.append(RunSteps(step.steps, step.measure, data, given))
         elif isinstance(step, CombineData) and len(self._tasks) >= step.min_tasks:
             self._combine(step, Data(step.over), self._steps)
+
+    def _add_study(self, step: StudyData, data: Data, choice: CorpusData) -> None:
+        given = {**step.parameters, **choice.parameters}
+        run = RunStudy(step.study, data, parameters=self._parameters(given, data))
+        if run not in self._steps:  # two corpora of the plan may be the same one here
+            self._steps.append(run)
+
+    def _add_language(self, code: str, group: LanguageSteps) -> None:
+        data, choice = self._corpora[group.over]
+        for step in group.steps:
+            if isinstance(step, StudyData):
+                self._add_study(step, replace(data, language=code), choice)
 
     def _add_task(self, task: Data, group: TaskSteps) -> None:
         own: list[PlanStep] = []

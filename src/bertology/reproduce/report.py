@@ -122,6 +122,7 @@ class ReproductionReport:
         given: list[_Option] = [
             ("model", short_name(self.options.model)),
             ("tasks", ",".join(self.options.tasks)),
+            ("languages", ",".join(self.options.languages)),
             *((option, getattr(self.options, name)) for name, option in names.items()),
         ]
         if self.options.root is not None:
@@ -176,7 +177,9 @@ def _data_options(step: RunStudy) -> list[_Option]:
     data, default = step.data, Data(step.data.name)
     kind = "task" if STUDIES.get(step.study).needs.task else "corpus"
     split = None if data.split == default.split else data.split
-    return [(kind, data.name), ("split", split), ("limit", data.limit), ("root", data.root)]
+    own = None if data.language is None else f"languages={data.language}"
+    given = (("split", split), ("limit", data.limit), ("root", data.root), ("columns", own))
+    return [(kind, data.name), *given]
 
 
 def _command(verb: str, given: list[_Option]) -> str:

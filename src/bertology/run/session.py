@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from bertology.data.languages import in_languages
 from bertology.errors import BertologyError, InterruptedRunError, JobError, ParameterError
 from bertology.parameters import KEEP_PARTS, size_of
 from bertology.quiet import is_verbose
@@ -285,6 +286,7 @@ class Session:
             }
             if corpus.drawn_from is not None:
                 shown["drawn_from"] = corpus.drawn_from
+            shown |= in_languages(corpus)
             if labels is not None:
                 shown["labels"] = labels
         return Provenance(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
 HETEROGENEOUS = MAP_TYPES.index("heterogeneous")
+MAPS_NAMED = "maps named {}"
 _FORMED = [MAP_TYPES.index(t) for t in ("vertical", "diagonal", "vertical+diagonal")]
 # What `model.map_measures` gives of each map: title, unit, what a high value means.
 _FORMS = {
@@ -338,7 +339,7 @@ class MapTypes(Sampled):
             arrays=add_kept(xr.Dataset(), kept),
             # As they are named: what the network mistakes it mistakes in both of two models.
             compared=[
-                row_mean(f"maps named {kind}", everywhere[:, i], level=self.level)
+                row_mean(MAPS_NAMED.format(kind), everywhere[:, i], level=self.level)
                 for i, kind in enumerate(MAP_TYPES)
             ],
         )

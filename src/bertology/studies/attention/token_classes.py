@@ -16,6 +16,7 @@ from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.answers import plain, raised, strongest, strongest_of
+from bertology.results.compared import row_mean
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
@@ -115,6 +116,7 @@ MATCHED = (*LINGUISTIC, TokenClass.PUNCTUATION)  # classes that other tokens can
 # What attention is divided among, and how people write it.
 PARTS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation", "words": "words"}
 _APART = [KINDS.index(TokenClass(part)) for part in ("cls", "sep", "punctuation")]
+ATTENTION_TO = "attention to {}"
 VERTICAL = 1 / 3  # of all attention of a map: if one token gets so much, the map is vertical
 _FEW_STRIPES = "not judged: no head often has a vertical map"
 _NOISE = ("noise", "matched", "read")
@@ -292,7 +294,7 @@ class TokenClasses(Tagged, NoiseControlled):
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 8  # controls are gates; early against late layers is over texts
+    version: ClassVar[int] = 9  # what each text divides its attention among, to be compared
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True
@@ -430,6 +432,10 @@ class TokenClasses(Tagged, NoiseControlled):
                 **{f"{k}_change": NO_NOISE for k in LINGUISTIC if "change" in table},
             },
             facts={"examples": len(shares), "tagger": seen.facts["tagger"]},
+            compared=[
+                row_mean(ATTENTION_TO.format(name), shares[:, i].mean(axis=-1), level=self.level)
+                for i, name in enumerate(PARTS.values())
+            ],
         )
 
     def _heads(self, seen: Gathered) -> tuple[PartialMeans, pd.DataFrame]:

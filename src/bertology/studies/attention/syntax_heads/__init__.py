@@ -17,6 +17,7 @@ from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import head_name, listed, of_row, percent, points
+from bertology.results.compared import Compared
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.number_text import number_text
@@ -24,6 +25,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.attention.syntax_heads.followed_links import FollowedLinks, followed_evidence
+from bertology.studies.attention.syntax_heads.found_links import found_links
 from bertology.studies.attention.syntax_heads.link_counts import (
     ALL,
     LinkCounts,
@@ -218,7 +220,8 @@ class SyntaxHeadsResult(LinksResult):
     each head follows best, cross-fitted; `directions`: as `relations`, for each direction; `links`:
     every head, with tests for all relations, directions and heads together, and where relations
     were named with bounds and `alone_high`, what this head at most gains, alone; `offsets`: what
-    fixed offsets find.
+    fixed offsets find; `found`, where relations were named: how many links there are at each offset
+    (where the head of a word stands, seen from the word), and how many of them are found.
     """
 
     lead: ClassVar[int] = 4
@@ -418,7 +421,7 @@ class SyntaxHeads(FollowedLinks):
 
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     finds_words: ClassVar[bool] = True
-    version: ClassVar[int] = 2  # bounds follow Student's law where many values make a mean
+    version: ClassVar[int] = 3  # of named relations, at which offsets links are found
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
     # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what
     # a model computes would be padding.
@@ -491,6 +494,9 @@ class SyntaxHeads(FollowedLinks):
         shape = some.sizes["layer"], some.sizes["head"]
         tables = self.looked_through(counts, questions, shape, named=bool(asked))
         _with_published(tables["relations"])
+        compared: list[Compared | None] = []
+        if asked and any(question.of_trees for question in questions):
+            tables["found"], compared = found_links(measured, counts, questions, level=self.level)
         evidence: dict[str, Estimate | None] = dict(self.gains(tables["relations"]))
         evidence |= self.gains(tables["directions"], by_direction=True)
         if asked:
@@ -519,6 +525,7 @@ class SyntaxHeads(FollowedLinks):
                 "tagger": counts.facts["tagger"],
                 "asked": int(bool(asked)),
             },
+            compared=compared,
         )
 
     def _all(self, relations: pd.DataFrame) -> Estimate:

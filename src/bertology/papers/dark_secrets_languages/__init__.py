@@ -1,0 +1,1 @@
+"""The open question of Kovaleva et al. (2019): the heads of other languages."""
