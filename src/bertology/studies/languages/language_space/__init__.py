@@ -15,7 +15,7 @@ from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.report import drawings, figures
 from bertology.report.figures import Dots
-from bertology.results.answers import NOTHING_SURE, percent, points
+from bertology.results.answers import NOTHING_SURE, points, raised
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.points import PointColumns
@@ -26,7 +26,7 @@ from bertology.stats.distances import in_the_plane
 from bertology.stats.matrices import mantel, ranks_of_pairs, together
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
-from bertology.studies.designs.probe_scores import among_copies
+from bertology.studies.designs.probe_scores import among_copies, least_mean
 from bertology.studies.designs.shuffled_copies import COPIES, MODEL, ShuffledCopies
 from bertology.studies.designs.tables import bounded, with_bounds
 from bertology.studies.languages.language_space.scores import Scores
@@ -101,41 +101,29 @@ class LanguageSpaceResult(Result):
     def answer(self) -> str:
         """How often translations are found, and whether languages lie by kin."""
         found = self.evidence()
-        rows = self.tables["summary"].set_index("how")
-        said = []
-        gain, centring = found.get("retrieval_gain"), found.get("centring_gain")
-        if gain is not None and gain.surely_there:
-            chance, words = (
-                100 * float(rows.loc[how, "share"]) for how in ("chance", self.facts_words)
-            )
-            said.append(
-                f"Parallel sentences are surely found more often than by chance ({chance:.1f} %) and "
-                f"by shared pieces or characters ({words:.0f} %), by {points(gain)}"
-            )
-        elif gain is not None and gain.low > 0:
-            said.append(
-                f"Parallel sentences are found more often than by chance, by {points(gain)}, but "
-                f"not surely more often than by all controls"
-            )
-        if centring is not None and centring.surely_there:
-            said.append(f"without the mean of each language by {points(centring)} more")
-        kin = found.get("kinship_correlation")
-        told = ""
-        if kin is not None and kin.surely_there:
-            told = f" Kin languages surely lie near each other (correlation {_plain(kin)})."
-        if not said:
+        told = {
+            "retrieval_gain": "parallel sentences are surely found more often than by chance and by "
+            "shared pieces or characters ({} over chance)",
+            "centring_gain": "without the mean of each language more of them are surely found ({})",
+            "kinship_correlation": "kin languages surely lie near each other (correlation {})",
+        }
+        said = [
+            words.format(_plain(found[name]) if "correlation" in name else points(found[name]))
+            for name, words in told.items()
+            if name in found and found[name].surely_there
+        ]
+        gain = found.get("retrieval_gain")
+        if said:
+            return f"{raised('; '.join(said))}."
+        if gain is not None and gain.low > 0:
             return (
-                f"{NOTHING_SURE}: translations are not surely found more often than by chance"
-                + ("." + told if told else ".")
+                f"Parallel sentences are found more often than by chance, by {points(gain)}, but "
+                "this may be due to shared pieces, shared characters or weights in any order."
             )
-        first = "; ".join(said)
-        return f"{first[:1].upper()}{first[1:]}.{told}"
-
-    @property
-    def facts_words(self) -> str:
-        """Which of pieces and characters finds more."""
-        rows = self.tables["summary"].set_index("how")["share"]
-        return max(LEXICAL, key=lambda how: float(rows[how]))
+        return (
+            f"{NOTHING_SURE}: translations are not surely found more often than by chance, and kin "
+            "languages do not surely lie near each other."
+        )
 
     def measures(self) -> Sequence[Measure]:
         """Translations found, languages told, and what distances go with, by layer."""
@@ -155,27 +143,31 @@ class LanguageSpaceResult(Result):
         found = []
         if of["retrieval"]:
             rows = self.tables["summary"].set_index("how")["share"]
-            beside = {how: 100 * float(rows[how]) for how in (*LEXICAL, "chance")}
+            lexical = max(LEXICAL, key=lambda how: float(rows[how]))
+            beside = {
+                f"shared {lexical}": 100 * float(rows[lexical]),
+                "chance": 100 * float(rows["chance"]),
+            }
+            shown = ("cosine", "centred", "shifted")
             found.append(
                 drawings.profile(
                     "retrieval",
-                    of["retrieval"],
+                    [m for m in of["retrieval"] if m.name.partition("-")[2] in shown],
                     self.about,
                     title="Translations found",
                     reading="A sentence of one language is looked for among those of another; "
-                    "straight lines are what shared pieces, shared characters and chance find.",
-                    labels=[_RETRIEVAL[name].label for name in HOW],
+                    f"straight lines are what shared {lexical} and chance find.",
+                    labels=[_RETRIEVAL[name].label for name in shown],
                     beside=beside,
                     shaded="intervals over items",
                 )
             )
-        about = self.about
         if of["probe"]:
             found.append(
                 lines_drawn(
                     of["probe"],
                     _IDENTITY,
-                    about,
+                    self.about,
                     title="Languages told by a linear probe",
                     reading="Probes learn on one half of the items and are scored on the other.",
                     name="identity",
@@ -186,7 +178,7 @@ class LanguageSpaceResult(Result):
                 lines_drawn(
                     of["distances"],
                     _TYPOLOGY,
-                    about,
+                    self.about,
                     title="What distances of languages go with",
                     reading="Rank correlations of the distances of centroids with being of another "
                     "family or genus, and with the share of orders of words that differ.",
@@ -277,7 +269,6 @@ class LanguageSpace(ShuffledCopies, Resampled):
     """
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "language", "item"}))
-    help_options: ClassVar[tuple[str, str]] = ("--corpus pud", "--corpus pud --languages de,en,fr")
     result_type: ClassVar[type[Result]] = LanguageSpaceResult
     fewest: ClassVar[int] = 20
     copies: ClassVar[int] = COPIES
@@ -496,8 +487,6 @@ class LanguageSpace(ShuffledCopies, Resampled):
         def told(of: Scores, which: str) -> Floats:
             found: Floats = of.probe(which)[1:].mean(axis=0)
             return found
-
-        from bertology.studies.designs.probe_scores import least_mean
 
         whole, dealt, without = (told(scores, which) for which in ("identity", "dealt", "centred"))
         guess = 1.0 / scores.languages

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -183,7 +183,6 @@ class WordAlignment(ShuffledCopies, Resampled):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "words", "offsets", "alignment", "language"})
     )
-    help_options: ClassVar[tuple[str, str]] = ("--corpus word-alignment", "--corpus word-alignment")
     result_type: ClassVar[type[Result]] = WordAlignmentResult
     fewest: ClassVar[int] = 20
     finds_words: ClassVar[bool] = True
