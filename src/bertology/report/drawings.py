@@ -308,8 +308,9 @@ def planes(
 ) -> Drawing:
     """The rows of a table as points in planes; `one` says what a row is.
 
-    `named` is the column with a short name for each point, where they are few. For paper, those planes are `drawn` whose values in the columns `columns.planes` are given; on
-    a page the reader chooses among all. `labels` instead of these values above them.
+    For paper, those planes are `drawn` whose values in the columns `columns.planes` are given; on
+    a page the reader chooses among all. `labels` instead of these values above them. `named` is the
+    column with a short name for each point, where they are few.
     """
     found = []
     for values, label in zip(drawn, labels or [_joined(v) for v in drawn], strict=True):

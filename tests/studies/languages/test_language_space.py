@@ -1,4 +1,4 @@
-"""Language space: planted offsets, translations and kin are found; noise and other items are not."""
+"""Language space: planted offsets, translations and kin are found; noise is not."""
 
 from __future__ import annotations
 
@@ -185,8 +185,7 @@ def test_numbers_are_those_of_plain_transformers() -> None:
         hits = {how: list[bool]() for how in HOW}
         for half in (0, 1):
             centre = {
-                code: x[layer][(spoken == code) & (item % 2 != half)].mean(axis=0)
-                for code in codes
+                code: x[layer][(spoken == code) & (item % 2 != half)].mean(axis=0) for code in codes
             }
             here = {
                 code: {i: x[layer][(spoken == code) & (item == i)][0] for i in range(half, 24, 2)}
@@ -203,8 +202,8 @@ def test_numbers_are_those_of_plain_transformers() -> None:
                                 -v @ (y - c) / np.linalg.norm(y - c)
                             ),
                             "nearest": lambda j, y, v=one: np.linalg.norm(v - y),
-                            "shifted": lambda j, y, v=one - centre[a] + centre[b]: (
-                                np.linalg.norm(v - y)
+                            "shifted": lambda j, y, v=one - centre[a] + centre[b]: np.linalg.norm(
+                                v - y
                             ),
                         }
                         for how, far in away.items():

@@ -27,7 +27,7 @@ def distance_tree(
     from scipy.spatial.distance import squareform
 
     d = checked(distances, "distances", "distance_tree", dimensions=2)
-    if not d.shape == (len(names), len(names)) or len(groups) != len(names) or len(names) < 2:
+    if d.shape != (len(names), len(names)) or len(groups) != len(names) or len(names) < 2:
         must = f"be {len(names)} × {len(names)}, with as many groups"
         raise ParameterError("distances", "distance_tree", must, d.shape)
     d = (d + d.T) / 2 * ~np.eye(len(d), dtype=bool)

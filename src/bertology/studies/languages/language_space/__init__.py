@@ -102,8 +102,8 @@ class LanguageSpaceResult(Result):
         """How often translations are found, and whether languages lie by kin."""
         found = self.evidence()
         told = {
-            "retrieval_gain": "parallel sentences are surely found more often than by chance and by "
-            "shared pieces or characters ({} over chance)",
+            "retrieval_gain": "parallel sentences are surely found more often than by chance and "
+            "by shared pieces or characters ({} over chance)",
             "centring_gain": "without the mean of each language more of them are surely found ({})",
             "kinship_correlation": "kin languages surely lie near each other (correlation {})",
         }
@@ -233,8 +233,8 @@ class LanguageSpaceResult(Result):
                     families,
                     title=f"Languages as a tree, after layer {layer}\n{about}",
                 ),
-                f"Languages joined by the distances of their centroids after layer {layer} (average "
-                "linkage): the further to the right two are joined, the further apart they are, as "
+                f"Languages joined by the distances of their centroids after layer {layer} "
+                "(average linkage): the further to the right two are joined, the further apart they are, as "
                 "a share of the largest distance. Colours are families.",
             ),
         ]
@@ -304,7 +304,7 @@ class LanguageSpace(ShuffledCopies, Resampled):
         return len(self.shown(corpus) if part == MODEL else self._few(corpus))
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
-        """Retrieval, probes and centroids; of the model over all items, and over those of copies."""
+        """Retrieval, probes and centroids; of the model over all items and those of copies."""
         import xarray as xr
 
         from bertology.studies.languages.language_space.passes import sentence_means
@@ -478,7 +478,9 @@ class LanguageSpace(ShuffledCopies, Resampled):
         for name in _TYPES:
             key = f"{name}_correlation"
             found[key] = types.estimate(part, copies, name, level=self.level, seed=self.seed)
-            reasons[key] = "not judged: fewer than five languages whose typology is known, or all alike"
+            reasons[key] = (
+                "not judged: fewer than five languages whose typology is known, or all alike"
+            )
         return found, reasons
 
     def _identity(self, scores: Scores, small: Sequence[Scores]) -> dict[str, Estimate]:
@@ -559,7 +561,7 @@ class _Types:
     def _over_layers(self, part: xr.Dataset, variable: str) -> Floats:
         """Distances (K, K): the mean over layers, each as a share of its own mean."""
         each = [apart(of[self._known]) for of in part[variable].to_numpy()[1:].astype(np.float64)]
-        return np.mean([of / max(of.mean(), 1e-12) for of in each], axis=0)
+        return np.stack([of / max(of.mean(), 1e-12) for of in each]).mean(axis=0)
 
 
 def _texts(corpus: Corpus) -> Texts:
@@ -592,7 +594,7 @@ def _measured(
         ),
     }
     shared = {"layer", "how", "lexical", "probe", "language", "what", "which", "dimension"}
-    named = {
+    named: dict[str, object] = {
         f"{name}{of}": (tuple(d if d in shared else f"{d}{of}" for d in dims), values)
         for name, (dims, values) in found.items()
     }
@@ -618,9 +620,7 @@ def _by_pair(scores: Scores, codes: Sequence[str]) -> list[dict[str, object]]:
     return found
 
 
-def _places(
-    distances: Floats, codes: Sequence[str], known: Sequence[Language]
-) -> pd.DataFrame:
+def _places(distances: Floats, codes: Sequence[str], known: Sequence[Language]) -> pd.DataFrame:
     """Each language in a plane, after each layer."""
     import pandas as pd
 

@@ -24,7 +24,9 @@ _FEW_PAIRS = 5
 class Scores:
     """Retrieval and languages of one model over some texts; `small`: over those copies read."""
 
-    def __init__(self, part: xr.Dataset, *, small: bool = False, pairs: Bools | None = None) -> None:
+    def __init__(
+        self, part: xr.Dataset, *, small: bool = False, pairs: Bools | None = None
+    ) -> None:
         of = "_small" if small else ""
         rows = part[f"rows{of}"].to_numpy()
         kept = slice(None) if pairs is None else pairs[rows[0], rows[1]]
@@ -43,7 +45,7 @@ class Scores:
         """(rows,): so that each pair of languages counts alike, and the mean is over items."""
         pair = self.asked * (self.wanted.max() + self.asked.max() + 1) + self.wanted
         _, number, size = np.unique(pair, return_inverse=True, return_counts=True)
-        return len(self.items) / (len(size) * size[number])
+        return np.asarray(len(self.items) / (len(size) * size[number]), np.float64)
 
     def by_item(self, values: Floats) -> Floats:
         """(…, items) of values (…, rows): their mean is that over pairs of languages."""

@@ -92,7 +92,7 @@ def centroids(x: Floats | Vectors, texts: Texts, among: NDArray[np.bool_] | None
     some = slice(None) if among is None else among
     member = np.eye(len(texts.codes))[texts.language[some]]
     found: Floats = member.T @ x[some].astype(np.float64)
-    return found / np.maximum(member.sum(axis=0), 1)[:, None]
+    return np.asarray(found / np.maximum(member.sum(axis=0), 1)[:, None])
 
 
 def centred(x: Vectors, texts: Texts) -> Vectors:

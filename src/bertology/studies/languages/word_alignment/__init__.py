@@ -42,7 +42,6 @@ from bertology.studies.languages.word_alignment.translations import HOW, Transla
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
     from torch import Tensor
 
@@ -150,9 +149,9 @@ class WordAlignmentResult(Result):
                 rows["pair"],
                 self.about,
                 title="Words aligned, by pair of languages (%)",
-                caption="100 % less the alignment error rate by pair of languages: of argmax at the "
-                "layer picked on the other half of the sentences, of places alone, and of shared "
-                "pieces with places.",
+                caption="100 % less the alignment error rate by pair of languages: of argmax at "
+                "the layer picked on the other half of the sentences, of places alone, and of "
+                "shared pieces with places.",
                 same_scale=True,
             ),
         ]
@@ -303,14 +302,17 @@ class WordAlignment(ShuffledCopies, Resampled):
             if asked.sum() > 0:
                 rows = scores.ratio(of, asked)
                 estimate = _mean(rows, self.level)
-                found.append({"class": name, "links": int(asked.sum()), **bounded("recall", estimate)})
+                found.append(
+                    {"class": name, "links": int(asked.sum()), **bounded("recall", estimate)}
+                )
         return found
 
     def _evidence(
         self, scores: Scores, small: Sequence[Scores]
     ) -> tuple[dict[str, Estimate | None], dict[str, str]]:
         def best(of: Scores) -> Floats:
-            return of.quality(of.best(0)[1][None])[0]
+            found: Floats = of.quality(of.best(0)[1][None])[0]
+            return found
 
         found: dict[str, Estimate | None] = {}
         reasons = {
@@ -390,9 +392,7 @@ class Scores:
         The rate is a ratio of sums, and so its mean over sentences one of their influences; each
         pair of languages counts alike.
         """
-        return np.stack(
-            [self.ratio(of[:, 1] + of[:, 2], of[:, 0] + of[:, 3]) for of in counts]
-        )
+        return np.stack([self.ratio(of[:, 1] + of[:, 2], of[:, 0] + of[:, 3]) for of in counts])
 
     def ratio(self, top: Floats, bottom: Floats) -> Floats:
         """(sentences,): values whose mean is the mean over language pairs of Σ top / Σ bottom."""

@@ -33,7 +33,7 @@ def itermax(alike: Floats, rounds: int = 2) -> Bools:
     positive = (alike + 1) / 2
     found = argmax(positive)
     for _ in range(rounds - 1):
-        free_row, free_column = ~found.any(axis=1), ~found.any(axis=0)
+        free_row, free_column = np.sum(found, axis=1) == 0, np.sum(found, axis=0) == 0
         if not free_row.any() or not free_column.any():
             break
         both = free_row[:, None] & free_column[None, :]

@@ -38,9 +38,8 @@ class Vocabulary:
 
     def centre(self) -> Floats:
         """(layers, width): over all words of all sentences."""
-        total = np.sum(list(self.sums.values()), axis=0, dtype=np.float64)
-        found: Floats = total / max(sum(self.counts.values()), 1)
-        return found
+        total = np.stack(list(self.sums.values())).sum(axis=0, dtype=np.float64)
+        return np.asarray(total / max(sum(self.counts.values()), 1))
 
 
 @dataclass
@@ -67,7 +66,9 @@ class Translated:
                 if len(asked) < FEWEST:
                     continue
                 own, other = (self.words[half][side] for side in (direction, 1 - direction))
-                centres = [self.words[1 - half][side].centre() for side in (direction, 1 - direction)]
+                centres = [
+                    self.words[1 - half][side].centre() for side in (direction, 1 - direction)
+                ]
                 right = np.zeros((len(asked), len(other.numbers)), bool)
                 row = {word: at for at, word in enumerate(asked.tolist())}
                 for a, b in links:
