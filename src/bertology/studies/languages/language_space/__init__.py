@@ -25,7 +25,7 @@ from bertology.stats import Estimate
 from bertology.stats.distances import in_the_plane
 from bertology.stats.matrices import mantel, ranks_of_pairs, together
 from bertology.studies.designs.blocks import Resampled
-from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
+from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.probe_scores import among_copies, least_mean
 from bertology.studies.designs.shuffled_copies import COPIES, MODEL, ShuffledCopies
 from bertology.studies.designs.tables import bounded, with_bounds
@@ -164,25 +164,28 @@ class LanguageSpaceResult(Result):
             )
         if of["probe"]:
             found.append(
-                lines_drawn(
+                drawings.profile(
+                    "identity",
                     of["probe"],
-                    _IDENTITY,
                     self.about,
                     title="Languages told by a linear probe",
                     reading="Probes learn on one half of the items and are scored on the other.",
-                    name="identity",
+                    labels=[line.label for line in _IDENTITY.values()],
+                    shaded="intervals over items",
                 )
             )
         if of["distances"]:
             found.append(
-                lines_drawn(
+                drawings.profile(
+                    "typology",
                     of["distances"],
-                    _TYPOLOGY,
                     self.about,
                     title="What distances of languages go with",
-                    reading="Rank correlations of the distances of centroids with being of another "
-                    "family or genus, and with the share of orders of words that differ.",
-                    name="typology",
+                    labels=[line.label for line in _TYPOLOGY.values()][: len(of["distances"])],
+                    shaded="",
+                    caption="Layers to the right, upwards rank correlations of the distances of "
+                    "centroids: with being of another family or genus (kinship), and with the share "
+                    "of orders of words that differ. The test is in the evidence.",
                 )
             )
         return [*found, *self._pictures()]
@@ -212,6 +215,7 @@ class LanguageSpaceResult(Result):
         if len(rows) < 3:
             return found
         return [
+            *found,
             drawings.planes(
                 "plane",
                 self.tables["places"],
@@ -234,8 +238,8 @@ class LanguageSpaceResult(Result):
                     title=f"Languages as a tree, after layer {layer}\n{about}",
                 ),
                 f"Languages joined by the distances of their centroids after layer {layer} "
-                "(average linkage): the further to the right two are joined, the further apart they are, as "
-                "a share of the largest distance. Colours are families.",
+                "(average linkage): the further to the right two are joined, the further apart "
+                "they are, as a share of the largest distance. Colours are families.",
             ),
         ]
 
@@ -561,7 +565,8 @@ class _Types:
     def _over_layers(self, part: xr.Dataset, variable: str) -> Floats:
         """Distances (K, K): the mean over layers, each as a share of its own mean."""
         each = [apart(of[self._known]) for of in part[variable].to_numpy()[1:].astype(np.float64)]
-        return np.stack([of / max(of.mean(), 1e-12) for of in each]).mean(axis=0)
+        mean: Floats = np.stack([of / max(of.mean(), 1e-12) for of in each]).mean(axis=0)
+        return mean
 
 
 def _texts(corpus: Corpus) -> Texts:

@@ -52,7 +52,7 @@ class Scores:
         weighed = values * self._weights
         flat = weighed.reshape(-1, weighed.shape[-1])
         summed = np.stack([np.bincount(self._item, row, len(self.items)) for row in flat])
-        return summed.reshape(*values.shape[:-1], len(self.items))
+        return summed.reshape(*values.shape[:-1], len(self.items)).astype(np.float64)
 
     def layers(self, how: str) -> Floats:
         """(layers, items), the input first."""
@@ -80,7 +80,7 @@ class Scores:
         size = np.bincount(language)
         weights = len(items) / (np.count_nonzero(size) * size[language])
         told = self.told[PROBES.index(which)] * weights
-        return np.stack([np.bincount(number, row, len(items)) for row in told])
+        return np.stack([np.bincount(number, row, len(items)) for row in told]).astype(np.float64)
 
     def over(self, values: Floats, level: float) -> Estimate:
         """The mean of rows, with bounds over items, and over languages where these are wider.
