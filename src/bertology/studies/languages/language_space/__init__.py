@@ -184,8 +184,8 @@ class LanguageSpaceResult(Result):
                     labels=[line.label for line in _TYPOLOGY.values()][: len(of["distances"])],
                     shaded="",
                     caption="Layers to the right, upwards rank correlations of the distances of "
-                    "centroids: with being of another family or genus (kinship), and with the share "
-                    "of orders of words that differ. The test is in the evidence.",
+                    "centroids: with being of another family or genus (kinship), and with the "
+                    "share of orders of words that differ. The test is in the evidence.",
                 )
             )
         return [*found, *self._pictures()]
