@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertology.model.reducers.unit_states import UnitStates
 from bertology.studies.languages.language_space.space import Vectors
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ def sentence_means(
 
     The first is what enters the first layer. A text without a piece stays 0.
     """
+    from bertology.model.reducers.unit_states import UnitStates
+
     texts = corpus.texts
     found = np.zeros((encoder.shape.layers + 1, len(texts), encoder.shape.hidden), np.float32)
     pieces: list[list[int]] = [[] for _ in texts]
