@@ -279,7 +279,7 @@ class LanguageSpace(ShuffledCopies, Resampled):
     fills_gpu: ClassVar[bool] = True
 
     copy_items: int = parameter(
-        24, "Items of each language that copies with shuffled weights read.", minimum=10
+        16, "Items of each language that copies with shuffled weights read.", minimum=10
     )
 
     def check(self, encoder: Encoder, corpus: Corpus) -> None:

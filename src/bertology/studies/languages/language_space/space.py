@@ -171,17 +171,18 @@ def languages_told(x: Vectors, texts: Texts, *, seed: int) -> NDArray[np.uint8]:
     for half in (0, 1):
         test, train = texts.half == half, texts.half != half
         # Both halves without the centroids of the training half: what is tested helps nothing.
-        without = x - centroids(x, texts, train)[texts.language]
-        for number, of in enumerate((x.astype(np.float64), without)):
+        without = x - centroids(x, texts, train)[texts.language].astype(np.float32)
+        for number, of in enumerate((x, without)):
             mean, spread = of[train].mean(axis=0), of[train].std(axis=0)
-            scaled = (of - mean) / np.where(spread > 1e-6, spread, np.inf)
-            products = scaled[train].T @ scaled[train]
+            scaled = (of - mean) / np.where(spread > 1e-6, spread, np.float32(np.inf))
+            learnt = scaled[train]
+            products = (learnt.T @ learnt).astype(np.float64)
             products += _PENALTY * train.sum() * np.eye(len(products))
             labels = [texts.language, dealt] if number == 0 else [texts.language]
             for place, given in zip((0, 2) if number == 0 else (1,), labels, strict=True):
                 y = wanted[given[train]]
-                weights = np.linalg.solve(products, scaled[train].T @ (y - y.mean(axis=0)))
-                said = (scaled[test] @ weights + y.mean(axis=0)).argmax(axis=1)
+                weights = np.linalg.solve(products, learnt.T @ (y - y.mean(axis=0)))
+                said = (scaled[test] @ weights.astype(np.float32) + y.mean(axis=0)).argmax(axis=1)
                 told[place, test] = said == texts.language[test]
     return told
 
