@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -23,7 +23,8 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.distances import in_the_plane
-from bertology.stats.matrices import mantel, ranks_of_pairs, together
+from bertology.stats.matrices import FEWEST, mantel, ranks_of_pairs, together
+from bertology.stats.rank_agreement import Agreement
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.layer_lines import Line, line_measures
 from bertology.studies.designs.probe_scores import among_copies, least_mean
@@ -446,13 +447,12 @@ class LanguageSpace(ShuffledCopies, Resampled):
         found: dict[str, Estimate | None] = {}
         reasons: dict[str, str] = {}
         for name, pairs in (("retrieval_gain", None), ("across_scripts_gain", types.scripts)):
-            if pairs is not None and not pairs[part["rows"][0], part["rows"][1]].any():
+            asked = [tuple(part[rows].to_numpy()[:2]) for rows in ("rows", "rows_small")]
+            if pairs is not None and not all(pairs[one].any() for one in asked):
                 reasons[name] = "not judged: no two languages are written in different scripts"
                 continue
             scores = Scores(part, pairs=pairs)
             best = scores.best("cosine")[1]
-            if pairs is not None and not pairs[tuple(part["rows_small"].to_numpy()[:2])].any():
-                continue
             small = [Scores(of, small=True, pairs=pairs) for of in (part, *copies)]
             controls = {
                 f"shared {kind}": scores.over(best - rows, self.level)
@@ -521,8 +521,8 @@ class _Types:
         one = [known[at] for at in self._known]
         some = np.ix_(self._known, self._known)
 
-        def all_pairs(distance: object) -> Floats:
-            return np.array([[distance(a, b) for b in one] for a in one], np.float64)  # type: ignore[operator]
+        def all_pairs(distance: Callable[[Language, Language], float]) -> Floats:
+            return np.array([[distance(a, b) for b in one] for a in one], np.float64)
 
         self.of = {
             "kinship": all_pairs(lambda a, b: (a.genus != b.genus) + (a.family != b.family)),
@@ -544,6 +544,8 @@ class _Types:
         self, part: xr.Dataset, copies: Sequence[xr.Dataset], name: str, *, level: float, seed: int
     ) -> Estimate | None:
         """Of distances over all layers; what shared pieces, scripts and copies leave of it."""
+        if len(self._known) < FEWEST:
+            return None
         own = self._over_layers(part, "centroids")
         other = self.of[name]
         found = mantel(own, other, level=level, unit="languages", seed=seed)
@@ -554,11 +556,9 @@ class _Types:
         few, *shuffled = (self._over_layers(of, "centroids_small") for of in (part, *copies))
         first, links = together(few, other)
         rows = [together(of, other)[0] for of in shuffled]
-        mean = rows[0].influence * 0
-        for row in rows:
-            mean = mean + row.influence / len(rows)
         each = [float(row.value[0]) for row in rows]
-        less = type(first)(first.value - np.mean(each), first.influence - mean)
+        mean = np.mean([row.influence for row in rows], axis=0)
+        less = Agreement(first.value - np.mean(each), first.influence - mean)
         beyond = among_copies(links.estimate(less, level=level, unit="languages"), each)
         return found.with_controls({"shared pieces and scripts": left, "shuffled weights": beyond})
 
