@@ -62,7 +62,7 @@ def random_alignment(seed: int) -> Mapping[str, str]:
     return judged("word-alignment", found)
 
 
-# Of a model, also a random one, this is true: whatever has means loses them when they are taken off.
+# Of a model, also a random one, this is true: what has means loses them when they are taken off.
 _SPACE = {
     claim.id.partition(".")[2]: HOLDS
     for claim in load_claims()
