@@ -130,6 +130,8 @@ def test_noise_and_dealt_links_tell_nothing(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
     said = claims_of(ask(monkeypatch, **how))
+    if "dealt" in how:  # a word's own translation is in its sentence: the offset does lead there
+        said.pop(OFFSET)
     assert "holds" not in said.values(), said
 
 
