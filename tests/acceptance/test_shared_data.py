@@ -94,6 +94,8 @@ COUNTS = [
     ("clams-fr", "test", 98720 // 2, "clams-en-de-fr"),
     ("clams-languages", "test", 342720 // 2, "clams-en-de-fr"),
     ("xnli", "validation", 15 * 2490, "xnli"),
+    ("tatoeba", "test", 2 * 88877, "tatoeba"),
+    ("word-alignment", "test", 447 + 582 + 248 + 450, "word-alignment"),
     ("ud-gsd", "validation", 8119, "ud-english+ud-more"),
     ("squad", "validation", 10570, "squad-v1.1"),
     ("wikitext-2", "validation", 1841, "wikitext-2"),

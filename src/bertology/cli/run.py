@@ -176,15 +176,16 @@ def _examples(name: str, kind: type[Study]) -> list[str]:
 
 
 def _bundled_corpus(study: str, needs: Needs) -> str:
-    """A corpus of the bundled grammar that has what the study needs: its own, or the plainest."""
+    """A corpus that has what the study needs: of the grammar its own, or the plainest; or any."""
     from bertology.data.catalog import entries
 
-    known = {name: entry for name, entry in entries().items() if name.startswith("grammar")}
+    known = entries()
+    made = [name for name in known if name.startswith("grammar")]
     own = f"grammar-{study}"
     plain = [own, _EXAMPLE_TASK] if needs.task else ["grammar", "grammar-agreement"]
     fitting = (
         name
-        for name in (*plain, *known)
+        for name in (*plain, *made, *known)
         if name in known
         and needs.fields <= set(map(str, known[name].fields))
         and (known[name].task is not None or not needs.task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -62,6 +63,8 @@ class Field(StrEnum):
     STEPS = "steps"  # how many inferences lead to the label or the answer
     PARAPHRASE = "paraphrase"  # TEXT in other words
     LANGUAGE = "language"  # the language of the text, by its code: de, fr
+    LANGUAGE_B = "language_b"  # of the second text of a pair
+    ALIGNMENT = "alignment"  # of a pair's words: [word, word of the other, "sure" or "possible"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +242,18 @@ class Corpus(Sequence[Example]):
         if Field.LANGUAGE not in self.fields:
             return source.sample(range(len(self)), n)
         if Field.ITEM in self.fields:
-            items = list(dict.fromkeys(e.get(Field.ITEM) for e in self))
-            kept = set(source.sample(items, min(n, len(items))))
+            spoken: dict[str, list[str]] = {}
+            for e in self:
+                spoken.setdefault(e.get(Field.ITEM), []).append(e.get(Field.LANGUAGE))
+            items = list(spoken)
+            order = source.sample(items, min(n, len(items)))
+            rest = [item for item in items if item not in set(order)]
+            # Where items are not in all languages, more are drawn until each language has enough.
+            counts, kept = Counter[str](), set[str]()
+            for item in [*order, *source.sample(rest, len(rest))]:
+                if any(counts[code] < n for code in spoken[item]):
+                    kept.add(item)
+                    counts.update(spoken[item])
             return [i for i, e in enumerate(self) if e.get(Field.ITEM) in kept]
         of: dict[str, list[int]] = {}
         for i, e in enumerate(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -311,6 +312,13 @@ def _in_languages(corpus: Corpus, chosen: Sequence[str]) -> Corpus:
     corpus.require(Field.LANGUAGE)
     _check_languages(corpus.name, chosen, [str(e.get(Field.LANGUAGE)) for e in corpus])
     kept = [example for example in corpus if example.get(Field.LANGUAGE) in chosen]
+    if len(chosen) > 1 and Field.ITEM in corpus.fields:
+        # An item that is in two languages, one of them not chosen, is parallel to nothing here.
+        before, after = (Counter(e.get(Field.ITEM) for e in of) for of in (corpus, kept))
+        lost = {item for item, count in after.items() if count == 1 < before[item]}
+        kept = [example for example in kept if example.get(Field.ITEM) not in lost]
+    if not kept:
+        raise DataError(f"No item of {corpus.name!r} is in several of {', '.join(chosen)}.")
     return replace(corpus, examples=kept)
 
 

@@ -304,11 +304,13 @@ def planes(
     drawn: Sequence[tuple[object, ...]],
     labels: Sequence[str] = (),
     one: str = "point",
+    named: str | None = None,
 ) -> Drawing:
     """The rows of a table as points in planes; `one` says what a row is.
 
     For paper, those planes are `drawn` whose values in the columns `columns.planes` are given; on
-    a page the reader chooses among all. `labels` instead of these values above them.
+    a page the reader chooses among all. `labels` instead of these values above them. `named` is the
+    column with a short name for each point, where they are few.
     """
     found = []
     for values, label in zip(drawn, labels or [_joined(v) for v in drawn], strict=True):
@@ -318,7 +320,9 @@ def planes(
         if own.empty:
             raise ParameterError("drawn", "planes", "name planes that have points", values)
         at = own[[columns.x, columns.y]].to_numpy()
-        found.append(figures.PointPanel(label, at, [str(g) for g in own[columns.group]]))
+        names = [] if named is None else [str(name) for name in own[named]]
+        groups = [str(g) for g in own[columns.group]]
+        found.append(figures.PointPanel(label, at, groups, names))
     draw = partial(figures.point_planes, found, title=f"{title}\n{about}", note="")
     caption = (
         f"each mark is one {one}, and its colour and shape say its {columns.group}; how many there "

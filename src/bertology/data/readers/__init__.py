@@ -67,6 +67,7 @@ _TOGETHER = {
     "coreference": ("gap", "winobias", "wsc"),
     "judged_pairs": ("med", "physical-commonsense", "scws", "sts", "verb-physics"),
     "ontonotes": ("conll",),
+    "parallel": ("tatoeba", "word-alignments"),
     "rationales": ("e-snli", "eraser"),
     "senses": ("coarsewsd", "semcor", "wic"),
 }

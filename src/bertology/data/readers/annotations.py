@@ -111,6 +111,16 @@ def _is_judged(value: object) -> bool:
     )
 
 
+def _is_linked(value: object) -> bool:
+    """Two words, each counted in its own text, and how sure people were that they correspond."""
+    return (
+        isinstance(value, Sequence)
+        and len(value) == 3
+        and all(_is_whole(word) and word >= 0 for word in value[:2])
+        and value[2] in ("sure", "possible")
+    )
+
+
 def _list_of(each: Callable[[object], bool]) -> Callable[[Any], bool]:
     return lambda value: _is_list(value) and all(map(each, value))
 
@@ -183,6 +193,11 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.ITEM: (_is_name, "be a name"),
     Field.CONDITION: (_is_name, "be a name"),
     Field.LANGUAGE: (lambda v: isinstance(v, str) and bool(v), "be the code of a language"),
+    Field.LANGUAGE_B: (lambda v: isinstance(v, str) and bool(v), "be the code of a language"),
+    Field.ALIGNMENT: (
+        _list_of(_is_linked),
+        "be a list of [word, word of the other text, sure or possible]",
+    ),
     Field.STEPS: (lambda v: _is_whole(v) and v >= 0, "be a whole number from 0"),
 }
 

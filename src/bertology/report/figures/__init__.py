@@ -7,6 +7,7 @@ a display. Layers and heads are numbered from 0, and every figure that shows the
 from __future__ import annotations
 
 from bertology.report.figures.arcs import TreeArcs, tree_arcs
+from bertology.report.figures.branches import distance_tree
 from bertology.report.figures.curves import (
     Band,
     Draws,
@@ -64,6 +65,7 @@ __all__ = [
     "TreeArcs",
     "band_curve",
     "decoded_values",
+    "distance_tree",
     "dose_curve",
     "example_sheet",
     "head_grid",

@@ -196,7 +196,7 @@ def layer_profile(
 ) -> Figure:
     """Up to five quantities over the layers, each a line with its interval.
 
-    `shaded` says what bands are.
+    `shaded` says what bands are; nothing where there are none.
     """
     return band_curve(
         bands,
@@ -204,7 +204,7 @@ def layer_profile(
         title=title,
         label=label,
         xlabel="layer",
-        note=f"Layers are numbered from 0. Bands: {shaded}.",
+        note="Layers are numbered from 0." + (f" Bands: {shaded}." if shaded else ""),
     )
 
 

@@ -47,6 +47,8 @@ class PointPanel:
     name: str
     places: ArrayLike  # (points, 2)
     groups: Sequence[str]
+    names: Sequence[str] = ()
+    """What to write at each point, where they are few."""
 
     def checked(self) -> Floats:
         """The places, or a ParameterError."""
@@ -75,7 +77,11 @@ def point_planes(panels: Sequence[PointPanel], *, title: str, note: str) -> Figu
         for spot in spots[len(panels) :]:
             spot.remove()
         for spot, panel, at, order in zip(spots, panels, places, ranked, strict=False):
+            if panel.names:
+                spot.margins(0.15)  # room for names; only before the aspect is set
             _draw(spot, at, np.asarray(panel.groups, dtype=object), order)
+            if panel.names:
+                _name(spot, at, panel.names)
             spot.set_title(panel.name, fontsize=type_size(9.5), pad=5)
             if not together:
                 _legend(spot, order)
