@@ -38,10 +38,7 @@ from bertology.studies.languages.zero_shot_transfer.data import (
     split,
     word_answers,
 )
-from bertology.studies.languages.zero_shot_transfer.results import (
-    RELATIONS,
-    ZeroShotTransferResult,
-)
+from bertology.studies.languages.zero_shot_transfer.results import ZeroShotTransferResult
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:

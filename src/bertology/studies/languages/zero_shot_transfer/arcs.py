@@ -54,13 +54,13 @@ def parsed(
             lesson = rng.choice(train, len(train))
             probe = _trained(states, lesson, scale, rng)
             for batch in _batches(dev):
-                right, asked = states.right(probe, batch, scale, None)
+                right = states.right(probe, batch, scale, None)
                 held[:, run, :, at] += right.sum(1)[:, None]
             for code in range(len(taught.codes)):
                 middle = states.middle(taught.language[texts] == code)
                 for batch in _batches(_places(taught, code, TEST)):
                     for kind, name in enumerate(KINDS):
-                        right, asked = states.right(
+                        right = states.right(
                             probe, batch, scale, middle if name == "centred" else None
                         )
                         hits[:, run, kind, at, batch] = right
@@ -123,13 +123,14 @@ class _Sentences:
         places: Ints,
         scale: tuple[Tensor, Tensor],
         middle: Tensor | None,
-    ) -> tuple[np.ndarray, Ints]:
-        """(L, n) right heads, and how many were asked (n,)."""
+    ) -> Ints:
+        """(L, n) right heads."""
         with torch.no_grad():
             states, heads, there = self.batch(places, scale, middle)
             said = _scores(probe, states, there).argmax(-1)
             right = ((said == heads) & (heads >= 0)).sum(-1)
-        return right.cpu().numpy(), (heads >= 0).sum(-1).cpu().numpy()
+        found: Ints = right.cpu().numpy()
+        return found
 
 
 def _scores(probe: Sequence[Tensor], states: Tensor, there: Tensor) -> Tensor:

@@ -157,7 +157,7 @@ def transferred(
                     right = probe(rows[scored] + shift) == answers[scored]
                     held[number, runs, kind, at] = share
                     told = np.add.reduceat(right, starts, dtype=np.float32)
-                    hits[number, runs, kind, at, texts[scored][starts]] = told
+                    hits[number, runs, kind, at][..., texts[scored][starts]] = told
     return picked_layers(hits, held, np.bincount(texts[scored], minlength=shape[4]), taught)
 
 
