@@ -62,19 +62,20 @@ class ZeroShotTransfer(ShuffledCopies):
     """Does what is learnt in one language hold in others, and what does that go with?
 
     Method: parts of speech, heads of words or labels of texts are learnt in one language (or in
-    each of several) and asked in all. Frozen states are read by linear probes, at the layer that is
-    best on held-out sentences of the language that is learnt in; or the whole model is fine-tuned,
-    or all but its bottom layers (`--learn finetune`, labels of texts only). Versions of one item
-    are never in two parts, so no scored sentence is a translation of one that taught. Transfer is
-    judged where the task is surely told in the language that it was learnt in, beyond the most
-    frequent answer for a word's pieces and beyond one answer for all; it is surely there in a
-    language beyond both of these, and for probes beyond the same model with its weights in random
-    order. Runs differ in the sentences that teach. Variants: the mean of each language's states
-    is taken off before probes read them (centring); new rows of pieces, learnt on text of one
-    language under the frozen body (`--swap`); frozen bottom layers (`--frozen`). Transfer is set
-    beside the pieces that languages share, the orders of words of WALS, families, and the text in
-    pre-training where the model's record tells it. Intervals of means and correlations are over
-    languages, which are few; a correlation is sure only if a permutation of languages says so, too.
+    each of several) and asked in all. Frozen states are read by linear probes, at the layer
+    that is best on held-out sentences of the language that is learnt in; or the whole model is
+    fine-tuned, or all but its bottom layers (`--learn finetune`, labels of texts only).
+    Versions of one item are never in two parts, so no scored sentence is a translation of one
+    that taught. Transfer is judged where the task is surely told in the language that it was
+    learnt in, beyond one answer for all; it is surely there in another language beyond that,
+    beyond the most frequent answer for a word's pieces, and for probes beyond the same model
+    with its weights in random order. Runs differ in the sentences that teach. Variants: the
+    mean of each language's states is taken off before probes read them (centring); new rows of
+    pieces, learnt on text of one language under the frozen body (`--swap`); frozen bottom
+    layers (`--frozen`). Transfer is set beside the pieces that languages share, the orders of
+    words of WALS, families, and the text in pre-training where the model's record tells it.
+    Intervals of means and correlations are over languages, which are few; a correlation is sure
+    only if a permutation of languages says so, too.
 
     Source: Pires et al. (2019), Wu and Dredze (2019), Libovický et al. (2019), Artetxe et al.
     (2020). Limits: pieces, orders, families and scripts go together, and a dozen languages cannot
@@ -91,7 +92,7 @@ class ZeroShotTransfer(ShuffledCopies):
     source: tuple[str, ...] = parameter(
         ("en",), "Languages to learn in, by their codes (each by itself), or `all`."
     )
-    task: str = parameter(
+    ask: str = parameter(
         AUTO,
         "Labels of texts, parts of speech (tags) or heads of words (arcs); the first that the "
         "corpus has, if not given.",
@@ -137,8 +138,8 @@ class ZeroShotTransfer(ShuffledCopies):
 
     def told(self, corpus: Corpus) -> str:
         """The task."""
-        if self.task != AUTO:
-            return self.task
+        if self.ask != AUTO:
+            return self.ask
         has = set(map(str, corpus.fields))
         known = [name for name, (_, fields, _) in TASKS.items() if fields <= has]
         if LABEL in known and corpus.task is None:
@@ -515,13 +516,14 @@ class ZeroShotTransfer(ShuffledCopies):
         for code, (gain, beyond) in each.items():
             shown.append((f"new vocabulary: {code}", gain))
             shown.append((f"new vocabulary beyond one of chance: {code}", beyond))
-        whole = found.answers.shares()
+        whole = found.answers.hits[:, 0]
         each_frozen = []
         for layers in self.frozen if self.learn == FINETUNE else ():
-            own = Answers(_stacked(measured, f"{_FROZEN}{layers}")).shares()
-            less = found.others(own) - found.others(whole)
+            own = Answers(_stacked(measured, f"{_FROZEN}{layers}")).hits
+            less = own[:, 0] - whole
             level = 1 - (1 - self.level) / len(self.frozen)
-            if gain := of_pairs(less, found.places, level):
+            errors = found.answers.errors(less)[found.learnt]
+            if gain := of_pairs(found.others(found.answers.of(less)), found.places, level, errors):
                 each_frozen.append(gain)
                 shown.append((f"bottom {layers} layers frozen", gain))
         evidence["frozen_gain"] = largest_of(each_frozen) if each_frozen else None
@@ -565,7 +567,7 @@ class ZeroShotTransfer(ShuffledCopies):
                 {
                     "source": found.answers.codes[places[row]],
                     **self._of_cell(
-                        found, row, places[row], found.answers.gain(row, places[row], level)
+                        found, row, places[row], found.answers.beyond_constant(row, level)
                     ),
                     "layer": int(found.answers.part["picked"].to_numpy()[0, row]) - 1
                     if "picked" in found.answers.part

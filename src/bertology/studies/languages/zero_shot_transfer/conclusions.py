@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from bertology.arrays import Bools, Floats, Ints
 from bertology.stats import Estimate
@@ -33,14 +35,24 @@ def of_runs(values: Floats, level: float) -> Estimate:
 
 
 def of_pairs(
-    values: Floats, sources: Sequence[int], level: float, *, seeds: Floats | None = None
+    values: Floats, sources: Sequence[int], level: float, errors: Floats
 ) -> Estimate | None:
-    """The mean over pairs of languages of (runs, sources, languages), and over runs."""
+    """The mean over pairs of languages of (runs, sources, languages), over runs and sentences.
+
+    `errors` (sources, languages) are the standard errors that sentences give. These may be the same
+    in all languages, so that a mean over languages has no smaller one.
+    """
     found = over_languages(values.mean(axis=0), sources, level)
     if found is None:
         return None
-    by_run = np.nanmean(values, axis=(1, 2)) if seeds is None else seeds
-    whole = together(by_run, found.low, found.high, found.n, level=level, within=_ENDS)
+    by_run = np.nanmean(values, axis=(1, 2))
+    known = np.isfinite(values[0])
+    arm = float(errors[known].mean()) * float(ndtri((1 + level) / 2))
+    low, high = (
+        found.value + side * math.hypot(end - found.value, arm)
+        for side, end in ((-1, found.low), (1, found.high))
+    )
+    whole = together(by_run, low, high, found.n, level=level, within=_ENDS)
     counted = whole.unit if whole.unit == "seeds" else "languages"
     return replace(whole, value=found.value, unit=counted)
 
@@ -90,9 +102,17 @@ class Answers:
 
     def shares(self, kind: int = 0) -> Floats:
         """(runs, sources, languages)."""
-        return self._of(self.hits[:, kind])
+        return self.of(self.hits[:, kind])
 
-    def _of(self, hits: Floats) -> Floats:
+    def errors(self, hits: Floats) -> Floats:
+        """(sources, languages): standard errors over texts of (runs, sources, texts)."""
+        each = [self.values(hits.mean(axis=0), code) for code in range(len(self.codes))]
+        return np.stack(
+            [one.std(axis=1, ddof=1) / math.sqrt(one.shape[1]) if one.shape[1] > 1
+             else np.full(len(one), np.nan) for one in each], axis=1,
+        )  # fmt: skip
+
+    def of(self, hits: Floats) -> Floats:
         totals = [
             hits[..., self.asked(code)].sum(axis=-1) / max(self.counts[self.asked(code)].sum(), 1)
             for code in range(len(self.codes))
@@ -106,7 +126,7 @@ class Answers:
         Of the most frequent answer for a word's pieces, and of one answer for all.
         """
         both = [self.part[name].to_numpy().astype(np.float64) for name in ("frequent", "constant")]
-        shares = [self._of(one) for one in both]  # (sources, languages)
+        shares = [self.of(one) for one in both]  # (sources, languages)
         better = (shares[0] >= shares[1])[:, self.spoken]
         found: Floats = np.where(better, *both)
         return found
@@ -114,13 +134,26 @@ class Answers:
     @cached_property
     def gains(self) -> Floats:
         """(runs, sources, languages) beyond the baseline."""
-        found: Floats = self.shares() - self._of(self.baseline)[None]
+        found: Floats = self.shares() - self.of(self.baseline)[None]
         return found
+
+    def beyond_constant(self, source: int, level: float) -> Estimate:
+        """What is told in the language that was learnt in, beyond one answer for all.
+
+        There a table of words may know as much: that the task was learnt needs no more than this.
+        """
+        beyond = self.hits[:, 0, source] - self.part["constant"].to_numpy()[source]
+        return of_runs(self.values(beyond, self.sources[source]), level)
 
     def gain(self, source: int, code: int, level: float, kind: int = 0) -> Estimate:
         """Of a pair: the row of a source, and a language."""
         beyond = self.hits[:, kind, source] - self.baseline[source]
         return of_runs(self.values(beyond, code), level)
+
+
+def _padded(hits: Floats, sources: int) -> Floats:
+    """Rows for sources of which copies were not asked, since they are only set beside others."""
+    return np.pad(hits, ((0, sources - len(hits)), (0, 0)))
 
 
 @dataclass(frozen=True)
@@ -135,10 +168,9 @@ class Transfers:
 
     @cached_property
     def learnt(self) -> list[int]:
-        """Rows of sources in which the task is surely told beyond the baseline."""
+        """Rows of sources in which the task is surely told beyond one answer for all."""
         level = 1 - (1 - self.level) / max(len(self.asked), 1)
-        places = self.answers.sources
-        return [row for row in self.asked if self.answers.gain(row, places[row], level).low > 0]
+        return [row for row in self.asked if self.answers.beyond_constant(row, level).low > 0]
 
     @property
     def places(self) -> list[int]:
@@ -152,31 +184,36 @@ class Transfers:
             found[:, row, place] = np.nan
         return found
 
-    def mean(self, values: Floats, of_copies: Sequence[Floats]) -> Estimate | None:
-        """Over pairs of languages, with the copies' numbers as a control."""
+    def mean(self, hits: Floats, of_copies: Sequence[Floats]) -> Estimate | None:
+        """Over pairs of languages, of answers (runs, sources, texts) less others.
+
+        Those of copies are a control.
+        """
         if not self.learnt:
             return None
-        own = self.others(values)
-        found = of_pairs(own, self.places, self.level)
+        found = self._over_pairs(hits)
         if found is None or not of_copies:
             return found
-        copied = [self.others(one) for one in of_copies]
-        less = own - np.mean([one.mean(axis=0) for one in copied], axis=0)[None]
-        beyond = of_pairs(less, self.places, self.level)
-        means = [float(np.nanmean(one)) for one in copied]
+        copied = [_padded(one.mean(axis=0), hits.shape[1]) for one in of_copies]
+        beyond = self._over_pairs(hits - np.mean(copied, axis=0)[None])
+        means = [float(np.nanmean(self.others(self.answers.of(one[None])))) for one in copied]
         return found.with_controls({COPIES_OF: beyond and among_copies(beyond, means)})
+
+    def _over_pairs(self, hits: Floats) -> Estimate | None:
+        errors = self.answers.errors(hits)[self.learnt]
+        return of_pairs(self.others(self.answers.of(hits)), self.places, self.level, errors)
 
     def transfer(self) -> Estimate | None:
         """How far the task is told in other languages beyond the baseline."""
-        # A copy's baseline is the model's: its answers, less this, are its gains.
-        return self.mean(self.answers.gains, [copy.gains for copy in self.copies])
+        each = [one.hits[:, 0] - one.baseline[None] for one in (self.answers, *self.copies)]
+        return self.mean(each[0], each[1:])
 
     def centring(self) -> Estimate | None:
         """How much more is told when each language's mean is taken off."""
         if self.answers.hits.shape[1] < 2:
             return None
-        of = [one.shares(1) - one.shares(0) for one in (self.answers, *self.copies)]
-        return self.mean(of[0], of[1:])
+        each = [one.hits[:, 1] - one.hits[:, 0] for one in (self.answers, *self.copies)]
+        return self.mean(each[0], each[1:])
 
     def beyond_copies(self, row: int, code: int, level: float) -> Estimate | None:
         """Of one pair: right answers less those of copies."""
@@ -281,5 +318,13 @@ def swapped_gains(
         gain, beyond = next(iter(each.values()))
         return gain.with_controls({"rows of chance": beyond}), each
     both = [np.stack([row[at] for row in rows], axis=1)[:, None] for at in (0, 1)]
-    mean, less = (of_pairs(one, [-1], level) for one in both)
+    errors = np.array([[_error(one) for one in pair] for pair in each.values()]).T
+    mean, less = (
+        of_pairs(one, [-1], level, of[None]) for one, of in zip(both, errors, strict=True)
+    )
     return mean and mean.with_controls({"rows of chance": less}), each
+
+
+def _error(found: Estimate) -> float:
+    """A standard error that makes an interval as wide as this one."""
+    return (found.high - found.low) / 2 / float(ndtri((1 + found.level) / 2))

@@ -30,18 +30,19 @@ _GAIN = ("gain", "gain_low", "gain_high")
 class ZeroShotTransferResult(Result):
     """What is told in languages that nothing was learnt in.
 
-    Table `pairs`: for each language to learn in (`source`) and each other one (`target`) the share
-    of right answers (`score`), the same after the mean of each language's states was taken off
-    (`centred`), that of the best baseline (the most frequent answer for a word's pieces, or one
-    answer for all), that of copies with shuffled weights, and of what was learnt in the target
-    itself (`own`). `gain` is the score less the baseline, with bounds that hold for all pairs
-    together; `sure`: it is surely above zero and surely more than in the copies. `shared` is the
-    share of pieces that both languages' texts have, `order` the share of orders of words. Table
-    `sources`: the same for the languages that were learnt in; `learnt` says whether the task is
-    surely told there. `layers`: right answers by layer (-1 is what enters the first one), in the
-    language that was learnt in and in others. `relations`: Spearman's correlation of the score with
-    what is known of pairs (`value`), and beyond what else is known (`partial`); p-values are those
-    of a permutation of languages. `variants`: what other ways to transfer give.
+    Table `pairs`: for each language to learn in (`source`) and each other one (`target`) the
+    share of right answers (`score`), the same after the mean of each language's states was
+    taken off (`centred`), that of the best baseline (the most frequent answer for a word's
+    pieces, or one answer for all), that of copies with shuffled weights, and of what was learnt
+    in the target itself (`own`). `gain` is the score less the baseline, with bounds that hold
+    for all pairs together; `sure`: it is surely above zero and surely more than in the copies.
+    `shared` is the share of pieces that both languages' texts have, `order` the share of orders
+    of words. Table `sources`: the same for the languages that were learnt in, where `gain` is
+    the score less one answer for all; `learnt` says whether that is surely above zero.
+    `layers`: right answers by layer (-1 is what enters the first one), in the language that was
+    learnt in and in others. `relations`: Spearman's correlation of the score with what is known
+    of pairs (`value`), and beyond what else is known (`partial`); p-values are those of a
+    permutation of languages. `variants`: what other ways to transfer give.
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"pairs": "gain"}
