@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtrit
 
-from bertology.arrays import Floats, Ints
+from bertology.arrays import Bools, Floats, Ints
 from bertology.stats.intervals import Estimate, mean_interval
 
 FEWEST = 5
@@ -111,54 +111,65 @@ class Pairs:
 
     def _mean(self, known: Floats, others: Sequence[Floats], left: int | None) -> float:
         """The mean over sources, without one language."""
-        rows = [
-            self._of_row(row, known[source], [one[source] for one in others], source, left)
-            for row, source in zip(self.values, self.sources, strict=True)
-            if source != left
-        ]
-        there = [row for row in rows if not math.isnan(row)]
-        return float(np.mean(there)) if there else math.nan
+        as_they_are: Ints = np.arange(self.values.shape[1])[None]
+        return float(self._moved(known, others, as_they_are, left)[0])
 
-    def _of_row(
-        self, row: Floats, known: Floats, others: Sequence[Floats], source: int, left: int | None
-    ) -> float:
-        kept = np.isfinite(row) & np.isfinite(known)
-        for one in others:
-            kept &= np.isfinite(one)
-        kept[source] = False
-        if left is not None:
-            kept[left] = False
-        if kept.sum() < FEWEST:
-            return math.nan
-        return partial_ranks(row[kept], known[kept], [one[kept] for one in others])
+    def _moved(
+        self, known: Floats, others: Sequence[Floats], orders: Ints, left: int | None = None
+    ) -> Floats:
+        """(P,) means over sources, of `known` with languages in other places (P, languages)."""
+        rows = []
+        for row, source in zip(self.values, self.sources, strict=True):
+            kept: Bools = np.isfinite(row) & self._told(known)
+            for one in others:
+                kept = np.logical_and(kept, np.isfinite(one[source]))
+            kept[[source] if left is None else [source, left]] = False
+            targets = np.flatnonzero(kept)
+            if source == left or len(targets) < FEWEST:
+                continue
+            moved = known[orders[:, [source]], orders[:, targets]]  # (P, targets)
+            if np.isfinite(moved).all():
+                rows.append(_ranked(row[targets], moved, [one[source, targets] for one in others]))
+        if not rows:
+            return np.full(len(orders), np.nan)
+        there = np.isfinite(rows)
+        total = np.where(there, rows, 0.0).sum(axis=0)
+        return np.where(there.any(axis=0), total / np.maximum(there.sum(axis=0), 1), np.nan)
+
+    def _told(self, known: Floats) -> Bools:
+        """The languages of which it is known."""
+        found: Bools = np.isfinite(known).any(axis=0)
+        return found
 
     def _chance(
         self, known: Floats, others: Sequence[Floats], found: float, rng: np.random.Generator
     ) -> float:
         """The two-sided p of the permutation test, the order that was seen among them.
 
-        Only languages that are targets change places, and a single source keeps its own.
+        Only languages that are asked change places, and a single source keeps its own.
         """
         used = np.flatnonzero(np.isfinite(self.values).any(axis=0))
         alone = len(self.values) == 1
         used = used[used != self.sources[0]] if alone else np.union1d(used, list(self.sources))
-        drawn = 0
-        for _ in range(_PERMUTED):
-            order: Ints = np.arange(self.values.shape[1])
-            order[used] = rng.permutation(used)
-            moved = known[np.ix_(order, order)]
-            drawn += abs(self._mean(moved, others, None)) >= abs(found) - 1e-12
-        return (drawn + 1) / (_PERMUTED + 1)
+        used = used[self._told(known)[used]]
+        orders: Ints = np.tile(np.arange(self.values.shape[1]), (_PERMUTED, 1))
+        orders[:, used] = rng.permuted(np.tile(used, (_PERMUTED, 1)), axis=1)
+        drawn = self._moved(known, others, orders)
+        return float((np.abs(drawn) >= abs(found) - 1e-12).sum() + 1) / (_PERMUTED + 1)
 
 
 def partial_ranks(one: Floats, other: Floats, others: Sequence[Floats]) -> float:
     """Spearman's correlation beyond what others tell; NaN where a side does not vary."""
+    return float(_ranked(one, other[None], others)[0])
+
+
+def _ranked(one: Floats, rows: Floats, others: Sequence[Floats]) -> Floats:
+    """Of one side with each row of the other (P, n)."""
     from scipy.stats import rankdata
 
-    ranks = [rankdata(x) for x in (one, other, *others)]
-    given = np.column_stack([np.ones(len(one)), *ranks[2:]])
-    left = [x - given @ np.linalg.lstsq(given, x, rcond=None)[0] for x in ranks[:2]]
-    sizes = [float(np.linalg.norm(x)) for x in left]
-    if min(sizes) < 1e-9 * len(one):
-        return math.nan
-    return float(left[0] @ left[1] / (sizes[0] * sizes[1]))
+    given = np.column_stack([np.ones(len(one)), *(rankdata(other) for other in others)])
+    left = np.eye(len(one)) - given @ np.linalg.pinv(given)
+    mine, theirs = left @ rankdata(one), rankdata(rows, axis=1) @ left
+    sizes = np.linalg.norm(mine) * np.linalg.norm(theirs, axis=1)
+    least = 1e-9 * len(one) ** 2
+    return np.where(sizes > least, theirs @ mine / np.where(sizes > least, sizes, 1.0), np.nan)

@@ -19,7 +19,7 @@ from bertology.errors import CapabilityError, DataError, ParameterError, Unknown
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.stats.language_pairs import Pairs, over_languages, partial_ranks
-from bertology.studies.languages.zero_shot_transfer import ZeroShotTransfer
+from bertology.studies.languages.zero_shot_transfer import ZeroShotTransfer, arcs
 from bertology.studies.languages.zero_shot_transfer import data as module
 from bertology.studies.languages.zero_shot_transfer.data import TEST, TRAIN, split
 from result_conformance import ResultConformance, claims_of
@@ -143,7 +143,7 @@ class TestMatrix(ResultConformance):
 
 
 def test_languages_with_states_of_their_own_share_nothing() -> None:
-    result = run("own", corpus())
+    result = run("own", corpus(codes=CODES[:4]))
     assert result.table("sources")["learnt"].all()
     assert not result.table("pairs")["sure"].all()
     assert "holds" not in {claims_of(result)[PREFIX + name] for name in ("zero-shot-transfer",)}
@@ -152,20 +152,9 @@ def test_languages_with_states_of_their_own_share_nothing() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_random_models_and_labels_of_chance_bear_nothing_out(seed: int) -> None:
     for kind, dealt in (("random", False), ("shared", True)):
-        result = run(kind, corpus(40, seed=seed, dealt=dealt), seed=seed)
+        result = run(kind, corpus(40, codes=CODES[:4], seed=seed, dealt=dealt), seed=seed)
         assert "holds" not in claims_of(result).values()
         assert result.answer.startswith("Nothing is sure")
-
-
-def moved(given: Any, offset: float) -> Any:
-    """Each language's states are moved by a vector of its own."""
-    plain = given.layer
-
-    def layer(number: int, *, language: Any) -> Any:
-        rows = plain(number, language=language)
-        return rows
-
-    return SimpleNamespace(layer=layer)
 
 
 def test_centring_takes_off_what_languages_are_moved_by() -> None:
@@ -174,21 +163,25 @@ def test_centring_takes_off_what_languages_are_moved_by() -> None:
     with torch.no_grad():
         rows = reader.model.get_input_embeddings().weight
         for at in range(len(CODES)):
-            rows[5 + at * KINDS : 5 + (at + 1) * KINDS] += torch.randn(WIDTH, generator=rng) * 1.5
-    result = planted_links.ask(STUDY, reader, corpus())
+            rows[5 + at * KINDS : 5 + (at + 1) * KINDS] += torch.randn(WIDTH, generator=rng) * 4
+    result = planted_links.ask(STUDY, reader, corpus(codes=CODES[:4]))
     pairs = result.table("pairs")
     assert (pairs["centred"] - pairs["score"]).mean() > 0.1
     assert result.evidence()["centring_gain"].value > 0.1
 
 
-def test_arcs_to_the_word_before_are_learnt_where_places_are_in_states() -> None:
+def test_arcs_to_the_word_before_are_learnt_where_places_are_in_states(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arcs, "_STEPS", 60)
+    monkeypatch.setattr(arcs, "_RATE", 0.02)
     reader = encoder("shared")
     with torch.no_grad():  # places: the next one is the same vector, moved by one dimension
         table = reader.model.embeddings.position_embeddings.weight
         table.copy_(3 * torch.eye(table.shape[0], table.shape[1]))
     given = corpus(60, codes=CODES[:3])
     result = planted_links.ask(
-        ZeroShotTransfer(seeds=2, random_copies=2, ask="arcs"), reader, given
+        ZeroShotTransfer(seeds=1, random_copies=2, ask="arcs"), reader, given
     )
     assert (result.table("pairs")["score"] > 0.8).all()
     assert (result.table("pairs")["baseline"] > 0.7).all()  # which an offset tells as well
@@ -200,9 +193,14 @@ TASK = Task("made", "classification", ("a", "b"), ("accuracy",))
 def labelled(items: int = 60) -> Corpus:
     """Whether most words of a text are nouns."""
     given = corpus(items, codes=CODES[:3])
+    known = ("language", "item")
     examples = [
-        replace(one, label=int(one.get("pos").count("NOUN") >= 2)) for one in given.examples
-    ]
+        Example(
+            one.id, one.text, label=int(one.get("pos").count("NOUN") >= 2),
+            annotations={name: one.get(name) for name in known},
+        )
+        for one in given.examples
+    ]  # fmt: skip
     return Corpus(
         "labelled", examples, frozenset({Field.TEXT, Field.LABEL, Field.LANGUAGE, Field.ITEM}), TASK
     )
@@ -296,7 +294,7 @@ def test_partial_ranks_are_those_of_residuals() -> None:
 @pytest.mark.parametrize("sources", [1, 10])
 def test_relations_of_chance_are_seldom_sure(sources: int) -> None:
     """Also where languages are easy or hard, and near or far, by themselves."""
-    rng, false, times = np.random.default_rng(0), 0, 40
+    rng, false, times = np.random.default_rng(0), 0, 20
     for _ in range(times):
         n = 10
         values = rng.normal(size=(n, n)) * 0.3 + rng.normal(size=n)[None]
@@ -305,7 +303,7 @@ def test_relations_of_chance_are_seldom_sure(sources: int) -> None:
         found = Pairs(values[:sources], range(sources)).relation(known)
         assert found is not None
         false += found.excludes(0.0)
-    assert false <= 6  # two are expected; more than six in one of 90 cases
+    assert false <= 4  # one is expected; more than four in one of 400 cases
 
 
 def test_a_relation_is_found_and_means_are_over_languages() -> None:

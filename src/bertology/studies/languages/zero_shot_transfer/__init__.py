@@ -345,7 +345,7 @@ class ZeroShotTransfer(ShuffledCopies):
         )
         base = self._features(encoder, taught, context)
         other = redrawn(encoder, seed=self.seed)
-        hits = []
+        hits = list[Any]()
         for steps in (0, self.swap_steps):
             if steps:
                 learnt(other, texts, steps=steps, seed=self.seed)
@@ -455,7 +455,9 @@ class ZeroShotTransfer(ShuffledCopies):
         }
         for name, (raw, partial) in relations.items():
             evidence |= {f"{name}_correlation": raw, f"{name}_partial": partial}
-        variants = [] if centring is None else [("centring, mean over languages", centring)]
+        variants = list[tuple[str, Estimate]]()
+        if centring is not None:
+            variants.append(("centring, mean over languages", centring))
         more, own = self._variants(measured, found)
         evidence |= own
         table = [{"title": title, **bounded("gain", one)} for title, one in [*variants, *more]]

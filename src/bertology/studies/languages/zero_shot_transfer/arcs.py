@@ -164,6 +164,7 @@ def _trained(
         loss = functional.cross_entropy(said.flatten(0, 2), wanted.flatten(), ignore_index=-1)
         optimizer.param_groups[0]["lr"] = _RATE * (1 - step / _STEPS)
         optimizer.zero_grad(set_to_none=True)
-        (layers * loss).backward()  # each layer learns as if it were alone
+        whole = layers * loss  # each layer learns as if it were alone
+        whole.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return [one.detach() for one in probe]

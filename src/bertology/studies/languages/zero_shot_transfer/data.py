@@ -124,7 +124,7 @@ class Pieces:
     def shared(self, taught: Taught) -> Floats:
         """(languages, languages): of all pieces of two languages' texts, the share of both."""
         own = [
-            {piece for text in np.flatnonzero(taught.language == code)
+            {piece for text in np.flatnonzero(taught.language == code).tolist()
              for word in self.words[text] for piece in word}
             for code in range(len(taught.codes))
         ]  # fmt: skip

@@ -30,8 +30,9 @@ _FLAT = 1e-6
 class Features(Protocol):
     """What probes are given: rows (R, width) of each layer, each of one text."""
 
-    linear: bool
-    """Whether taking a mean off changes no more than the middle of all rows."""
+    @property
+    def linear(self) -> bool:
+        """Whether taking a mean off changes no more than the middle of all rows."""
 
     @property
     def layers(self) -> int:
@@ -88,7 +89,7 @@ class TextRows:
         found = self.vectors[number]
         if language is not None:
             found = centred(found, np.repeat(language, 2) if self.pairs else language)
-        u = found[self.first]
+        u: Rows = found[self.first]
         if not self.pairs:
             return u
         v = found[self.first + 1]
@@ -205,21 +206,20 @@ def _fitted(
     products = (heavy.T @ away).astype(np.float64) / whole
     pulled = (heavy.T @ (told - share)).astype(np.float64) / whole
     unseen = np.where(share > 0, 0.0, -np.inf).astype(np.float32)
-    dev = (dev - mean) / spread
-    best: tuple[float, NDArray[np.float32] | None] = (-1.0, None)
+    judges = (dev - mean) / spread
+    best, found = -1.0, np.zeros((0, 0), np.float32)
     for penalty in PENALTIES:
         ridge = products + penalty * np.eye(len(products))
         map_ = np.linalg.solve(ridge, pulled).astype(np.float32)
-        right = float(((dev @ map_ + share + unseen).argmax(axis=1) == wanted).mean())
-        if right > best[0]:
-            best = right, map_
-    found = best[1]
+        right = float(((judges @ map_ + share + unseen).argmax(axis=1) == wanted).mean())
+        if right > best:
+            best, found = right, map_
 
     def probe(asked: Rows) -> Ints:
         said: Ints = ((asked - mean) / spread @ found + share + unseen).argmax(axis=1)
         return said
 
-    return probe, best[0]
+    return probe, best
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def learnt(
             logits = model(**{**batch, "input_ids": shown}).logits[asked]
             loss = functional.cross_entropy(logits.float(), batch["input_ids"][asked])
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             table.grad[special] = 0.0
             optimizer.step()
             advance()
