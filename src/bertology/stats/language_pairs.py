@@ -120,7 +120,7 @@ class Pairs:
         """(P,) means over sources, of `known` with languages in other places (P, languages)."""
         rows = []
         for row, source in zip(self.values, self.sources, strict=True):
-            kept: Bools = np.isfinite(row) & self._told(known)
+            kept: Bools = np.logical_and(np.isfinite(row), self._told(known))
             for one in others:
                 kept = np.logical_and(kept, np.isfinite(one[source]))
             kept[[source] if left is None else [source, left]] = False

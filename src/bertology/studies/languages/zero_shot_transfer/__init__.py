@@ -525,9 +525,10 @@ class ZeroShotTransfer(ShuffledCopies):
             less = own[:, 0] - whole
             level = 1 - (1 - self.level) / len(self.frozen)
             errors = found.answers.errors(less)[found.learnt]
-            if gain := of_pairs(found.others(found.answers.of(less)), found.places, level, errors):
-                each_frozen.append(gain)
-                shown.append((f"bottom {layers} layers frozen", gain))
+            more = of_pairs(found.others(found.answers.of(less)), found.places, level, errors)
+            if more is not None:
+                each_frozen.append(more)
+                shown.append((f"bottom {layers} layers frozen", more))
         evidence["frozen_gain"] = largest_of(each_frozen) if each_frozen else None
         return shown, evidence
 
