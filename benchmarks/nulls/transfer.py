@@ -1,4 +1,4 @@
-"""Nulls of zero-shot transfer: random models, tags of chance, and pairs that are alike by chance."""
+"""Nulls of zero-shot transfer: random models, tags of chance, pairs that are alike by chance."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import planted_links
 import test_zero_shot_transfer as planted
 
+import planted_links
 from bertology.arrays import Floats
 from bertology.stats.language_pairs import Pairs
 from nulls import BORDER, HOLDS, Null, at_the_truth, judged
