@@ -11,6 +11,7 @@ import test_zero_shot_transfer as planted
 import planted_links
 from bertology.arrays import Floats
 from bertology.stats.language_pairs import Pairs
+from bertology.studies.languages.zero_shot_transfer import ZeroShotTransfer
 from nulls import BORDER, HOLDS, Null, at_the_truth, judged
 
 _STUDY = replace(planted.STUDY, random_copies=5)
@@ -29,6 +30,24 @@ def dealt_tags(seed: int) -> Mapping[str, str]:
     reader = planted.encoder("shared", seed=seed)
     found = planted_links.ask(_STUDY, reader, planted.corpus(60, seed=seed, dealt=True))
     return judged("zero-shot-transfer", found)
+
+
+def dealt_labels(seed: int) -> Mapping[str, str]:
+    """Labels of texts are of chance: neither whole nor partly frozen models learn anything."""
+    given, rng = planted.labelled(40), np.random.default_rng(seed)
+    examples = [replace(one, label=int(rng.integers(2))) for one in given.examples]
+    study = ZeroShotTransfer(seeds=3, learn="finetune", frozen=(1,), epochs=1, learning_rate=1e-3)
+    reader = planted.encoder("shared", seed=seed)
+    found = planted_links.ask(study, reader, replace(given, examples=examples))
+    return judged("zero-shot-transfer", found)
+
+
+def swapped_without_text(seed: int) -> Mapping[str, str]:
+    """Each language has states of its own, and a new vocabulary sees text without any order."""
+    reader = planted.encoder("own", seed=seed, mlm=True)
+    study = replace(_STUDY, swap=("de", "fr"), swap_steps=20, random_copies=2)
+    given = planted.corpus(60, codes=planted.CODES[:4], seed=seed)
+    return judged("zero-shot-transfer", planted_links.ask(study, reader, given))
 
 
 def unshared_states(seed: int) -> Mapping[str, str]:
@@ -51,6 +70,7 @@ def unrelated_pairs(seed: int) -> Mapping[str, str]:
     found = {
         "order_correlation": pairs.relation(known[0], seed=seed),
         "order_partial": pairs.relation(known[0], [known[1]], seed=seed),
+        "shared_partial": pairs.relation(known[1], [known[0]], seed=seed),
         "shared_correlation": pairs.relation(known[1], seed=seed),
         "data_correlation": pairs.relation(
             np.tile(rng.normal(size=_LANGUAGES), (_LANGUAGES, 1)), seed=seed
@@ -73,11 +93,16 @@ _ALL = (
     "zero-shot-transfer", "other-scripts", "similar-orders", "similar-orders-beyond-pieces",
     "shared-pieces", "centring",
 )  # fmt: skip
-_RELATIONS = ("similar-orders", "similar-orders-beyond-pieces", "shared-pieces", "more-text")
+_RELATIONS = (
+    "similar-orders", "similar-orders-beyond-pieces", "shared-pieces", "more-text",
+    "shared-pieces-do-not-matter",
+)  # fmt: skip
 
 NULLS = (
     Null("random model (transfer)", random_languages, dict.fromkeys(_ALL, HOLDS)),
     Null("tags of chance (transfer)", dealt_tags, dict.fromkeys(_ALL, HOLDS)),
+    Null("labels of chance (transfer)", dealt_labels, {"frozen-bottom": HOLDS}),
+    Null("a vocabulary without text", swapped_without_text, {"swapped-vocabulary": HOLDS}),
     Null("languages with states of their own", unshared_states, dict.fromkeys(_ALL[:2], HOLDS)),
     Null(
         "pairs of languages that are unrelated", unrelated_pairs, dict.fromkeys(_RELATIONS, BORDER)

@@ -19,9 +19,10 @@ from bertology.errors import CapabilityError, DataError, ParameterError, Unknown
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.stats.language_pairs import Pairs, over_languages, partial_ranks
-from bertology.studies.languages.zero_shot_transfer import ZeroShotTransfer, arcs
+from bertology.studies.languages.zero_shot_transfer import ZeroShotTransfer
 from bertology.studies.languages.zero_shot_transfer import data as module
 from bertology.studies.languages.zero_shot_transfer.data import TEST, TRAIN, split
+from bertology.train.probes import head_choice
 from result_conformance import ResultConformance, claims_of
 
 CODES = ("de", "en", "fr", "it", "ja", "ko", "ru")
@@ -173,8 +174,8 @@ def test_centring_takes_off_what_languages_are_moved_by() -> None:
 def test_arcs_to_the_word_before_are_learnt_where_places_are_in_states(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(arcs, "_STEPS", 60)
-    monkeypatch.setattr(arcs, "_RATE", 0.02)
+    monkeypatch.setattr(head_choice, "STEPS", 60)
+    monkeypatch.setattr(head_choice, "RATE", 0.02)
     reader = encoder("shared")
     with torch.no_grad():  # places: the next one is the same vector, moved by one dimension
         table = reader.model.embeddings.position_embeddings.weight

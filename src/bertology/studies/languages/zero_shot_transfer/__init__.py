@@ -333,7 +333,7 @@ class ZeroShotTransfer(ShuffledCopies):
     ) -> xr.Dataset:
         """Kinds are a vocabulary that was learnt, and one of chance."""
         from bertology.studies.languages.zero_shot_transfer.probes import Replaced
-        from bertology.studies.languages.zero_shot_transfer.swapped import learnt, redrawn
+        from bertology.train.new_vocabulary import learnt, redrawn
 
         code = part.removeprefix(_SWAPPED)
         place = taught.codes.index(code)

@@ -249,6 +249,7 @@ class ZeroShotTransferResult(Result):
             self.measures(),
             self.about,
             title=f"{self.what.capitalize()} by layer",
+            shaded="none",
             labels=["in other languages", "in other languages, centred", "where it was learnt"],
             caption="Right answers by layer, in per cent: in the language that was learnt in, in "
             "all others as they are, and in all others after the mean of each language's states "
