@@ -120,9 +120,8 @@ class Pairs:
         """(P,) means over sources, of `known` with languages in other places (P, languages)."""
         rows = []
         for row, source in zip(self.values, self.sources, strict=True):
-            kept: Bools = np.logical_and(np.isfinite(row), self._told(known))
-            for one in others:
-                kept = np.logical_and(kept, np.isfinite(one[source]))
+            sides = [row, *(one[source] for one in others)]
+            kept: Bools = np.isfinite(sides).all(axis=0) & self._told(known)
             kept[[source] if left is None else [source, left]] = False
             targets = np.flatnonzero(kept)
             if source == left or len(targets) < FEWEST:
