@@ -11,7 +11,7 @@ alike (Mantel 1967). The partial relation takes out what others tell of both, in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,8 +44,9 @@ def _mean(values: Floats, sources: Sequence[int], left: int | None) -> float:
     return float(np.nanmean(kept)) if np.isfinite(kept).any() else math.nan
 
 
-def _jackknifed(of: object, used: Sequence[int], level: float) -> Estimate | None:
-    assert callable(of)
+def _jackknifed(
+    of: Callable[[int | None], float], used: Sequence[int], level: float
+) -> Estimate | None:
     without = np.array([of(one) for one in used])
     without, whole = without[np.isfinite(without)], float(of(None))
     n = len(without)
@@ -121,7 +122,7 @@ class Pairs:
         rows = []
         for row, source in zip(self.values, self.sources, strict=True):
             sides = [row, *(one[source] for one in others)]
-            kept: Bools = np.isfinite(sides).all(axis=0) & self._told(known)
+            kept: Bools = np.asarray(np.isfinite(sides).all(axis=0) & self._told(known))
             kept[[source] if left is None else [source, left]] = False
             targets = np.flatnonzero(kept)
             if source == left or len(targets) < FEWEST:
@@ -137,7 +138,7 @@ class Pairs:
 
     def _told(self, known: Floats) -> Bools:
         """The languages of which it is known."""
-        found: Bools = np.isfinite(known).any(axis=0)
+        found: Bools = np.asarray(np.isfinite(known).any(axis=0))
         return found
 
     def _chance(

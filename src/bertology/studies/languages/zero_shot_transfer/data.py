@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import numpy as np
 
 from bertology.arrays import Bools, Floats, Ints
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.languages import languages, order_distance
+from bertology.data.languages import Language, languages, order_distance
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -155,8 +155,7 @@ def distances(codes: Sequence[str]) -> dict[str, Floats]:
     """What is known of each pair (languages, languages): NaN where a language is not known."""
     known = [languages().get(code) for code in codes]
 
-    def of(measure: object) -> Floats:
-        assert callable(measure)
+    def of(measure: Callable[[Language, Language], float]) -> Floats:
         return np.array([[measure(a, b) if a and b else np.nan for b in known] for a in known])
 
     return {
