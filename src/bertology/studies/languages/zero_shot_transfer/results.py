@@ -71,6 +71,13 @@ class ZeroShotTransferResult(Result):
         names = [name_of(str(one)) for one in known["source"]]
         learnt = names[0] if len(names) == 1 else f"{len(names)} languages"
         sure = rows[rows["sure"]].sort_values("gain", ascending=False)
+        mean = self.evidence().get("transfer_gain")
+        if sure.empty and mean is not None and mean.surely_there:
+            return (
+                f"Learnt in {learnt}, {self.what} are surely told in other languages by "
+                f"{points(mean, '.0f')} more than by the baseline, on average; no single language "
+                "is surely told."
+            )
         if sure.empty:
             return (
                 f"{NOTHING_SURE}: learnt in {learnt}, {self.what} are not surely told in any other "
