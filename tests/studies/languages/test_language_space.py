@@ -33,7 +33,7 @@ from result_conformance import ResultConformance, claims_of
 
 CODES = ("ar", "cs", "de", "en", "es", "fi", "fr", "it", "ja", "ko", "ru", "zh")
 ITEMS, WIDTH, TOLD = 60, 32, 2  # the layer at which translations lie together
-SPACE = "primer-multilingual-space"
+SPACE = "primer-multilingual"
 ANY_MODEL = f"{SPACE}.centring-takes-identity-away"  # true of whatever has means
 
 

@@ -25,9 +25,9 @@ from bertology.studies.languages.multilingual_agreement.templates import sentenc
 from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
 
-EVERY = "primer-multilingual-syntax.verbs-agree-in-every-language"
-ENGLISH = "primer-multilingual-syntax.english-agrees-best"
-COST = "primer-multilingual-syntax.attractors-cost"
+EVERY = "primer-multilingual.verbs-agree-in-every-language"
+ENGLISH = "primer-multilingual.english-agrees-best"
+COST = "primer-multilingual.attractors-cost"
 _MARK = "x"  # words of the second language, which the planted model was told nothing of
 
 

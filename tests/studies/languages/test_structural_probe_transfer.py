@@ -24,8 +24,8 @@ from result_conformance import ResultConformance, claims_of
 
 WIDTH = 16
 CODES = ("de", "en", "fi", "fr")
-ONE = "primer-multilingual-syntax.trees-by-probes-of-another-language"
-OTHER = "primer-multilingual-syntax.trees-by-a-probe-of-all-others"
+ONE = "primer-multilingual.trees-by-probes-of-another-language"
+OTHER = "primer-multilingual.trees-by-a-probe-of-all-others"
 pytestmark = pytest.mark.usefixtures("few_steps")
 
 

@@ -33,9 +33,9 @@ from bertology.studies.languages.word_alignment.aligners import (
 from result_conformance import ResultConformance, claims_of
 
 WIDTH, TOLD, KINDS = 24, 1, 30
-ALIGNED = "primer-multilingual-space.words-are-aligned"
-OFFSET = "primer-multilingual-space.offsets-translate-words"
-OPEN = "primer-multilingual-space.open-classes-are-aligned-worse"
+ALIGNED = "primer-multilingual.words-are-aligned"
+OFFSET = "primer-multilingual.offsets-translate-words"
+OPEN = "primer-multilingual.open-classes-are-aligned-worse"
 ENGLISH = ["dog", "sees", "often", "red", "the", "of", "and", "to", "house", "eats"]
 WORDS = {
     "en": [*ENGLISH, *(f"e{i}" for i in range(KINDS - 10))],

@@ -28,7 +28,7 @@ from result_conformance import ResultConformance, claims_of
 CODES = ("de", "en", "fr", "it", "ja", "ko", "ru")
 TAGS = ("NOUN", "VERB", "ADJ")
 KINDS, LONG, WIDTH = 40, 6, 16
-PREFIX = "primer-multilingual-transfer."
+PREFIX = "primer-multilingual."
 
 
 def words_of(code: str) -> list[str]:

@@ -181,9 +181,3 @@ def pretraining_sizes(encoder: Encoder, codes: Sequence[str]) -> Floats:
     except (OSError, ValueError, KeyError, TypeError):
         return np.full(len(codes), np.nan)
     return np.array([sizes.get(code, np.nan) for code in codes], np.float64)
-
-
-def name_of(code: str) -> str:
-    """`German`, or the code of a language that is not known."""
-    one = languages().get(code)
-    return code if one is None else one.name

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from bertology.data.languages import name_of
 from bertology.report import drawings
 from bertology.report.figures import Dots
 from bertology.report.figures.named_grid import named_grid
@@ -13,7 +14,7 @@ from bertology.results.answers import NOTHING_SURE, of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
 from bertology.results.result import Result
-from bertology.studies.languages.zero_shot_transfer.data import TASKS, name_of
+from bertology.studies.languages.zero_shot_transfer.data import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
