@@ -134,7 +134,7 @@ class TestMatrix(ResultConformance):
 
     @staticmethod
     def make() -> Result:
-        return run("shared", corpus(), replace(STUDY, source=("all",)))
+        return run("shared", corpus(60), replace(STUDY, source=("all",), seeds=3, random_copies=3))
 
     def test_every_pair_is_there(self, result: Result) -> None:
         pairs = result.table("pairs")
