@@ -125,7 +125,8 @@ def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: 
     read = {s.data.name for s in made.steps if not isinstance(s, Combine)}
     last = {choices[-1].corpus for choices in PAPERS.get(name).plan.corpora.values()}
     assert read == last | {"grammar-entailment"}
-    assert all(is_made(corpus) for corpus in read)
+    parallel = {"pud", "word-alignment", "clams-languages"} if name == "primer" else set()
+    assert {corpus for corpus in read if not is_made(corpus)} == parallel  # no grammar makes these
     few = plan(paper=name, examples=20)
     assert max(s.data.limit or 0 for s in few.steps if isinstance(s, RunStudy)) <= 200
     looked = plan(paper=name, root="no such folder")
@@ -180,8 +181,9 @@ def test_a_quick_plan_has_all_steps_and_less_data(paper: str) -> None:
         if isinstance(many, FineTune) and isinstance(few, FineTune):
             assert (few.data.train_limit or 0) < (many.data.train_limit or 0)
     asked = plan(paper=paper, quick=True, examples=120, train_examples=130).steps
-    taught = next(s for s in asked if isinstance(s, FineTune))
-    assert (taught.data.limit, taught.data.train_limit) == (120, 130)  # the reader's own numbers
+    for taught in asked:
+        if isinstance(taught, FineTune):  # the reader's own numbers
+            assert (taught.data.limit, taught.data.train_limit) == (120, 130)
 
 
 def test_quick_reads_a_quarter_of_the_small_plan_also_of_large_data() -> None:

@@ -87,6 +87,9 @@ class SourceOptions(RootOptions):
     columns: tuple[str, ...] = parameter(
         (), "For your own file: which column holds which field, as text=sentence,label=gold."
     )
+    languages: tuple[str, ...] = parameter(
+        (), "Of data in several languages, those to read, by their codes, as de,fr."
+    )
     labels: tuple[str, ...] = parameter(
         (), "What the model calls the labels of the data, as good=positive,poor=negative."
     )
@@ -96,6 +99,8 @@ class SourceOptions(RootOptions):
         found: dict[str, Any] = pairs_of(self.columns, "--columns", command, "label=gold")
         if names := pairs_of(self.labels, "--labels", command, "good=positive"):
             found["labels"] = names
+        if self.languages:
+            found["languages"] = ",".join(self.languages)
         return {"root": self.root, **found}
 
 

@@ -27,6 +27,9 @@ def reading_words(origin: Mapping[str, object]) -> tuple[str, dict[str, str]]:
         said["--limit"] = str(limit)
     if root is not None and str(root) != str(data_root().resolve()):
         said["--root"] = nearby(str(root))
+    if "languages" in rest:
+        chosen = rest.pop("languages")
+        said["--languages"] = ",".join(chosen) if isinstance(chosen, list | tuple) else str(chosen)
     if rest:
         said["--columns"] = ",".join(f"{name}={value}" for name, value in rest.items())
     if isinstance(labels, Mapping):

@@ -275,7 +275,7 @@ class PlanExecutor:
         if key not in self._corpora:
             # Only one corpus is held: the next step mostly reads the same.
             self._corpora = {k: c for k, c in self._corpora.items() if k[0] == data.key}
-            named: dict[str, Any] = {} if data.language is None else {"languages": data.language}
+            named: dict[str, Any] = {} if data.languages is None else {"languages": data.languages}
             self._corpora[key] = load_corpus(
                 data.name, split=split, limit=limit, root=data.root, **named
             )

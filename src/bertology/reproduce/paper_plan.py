@@ -20,8 +20,9 @@ With `--quick` all data get the small values, and numbers of examples (`option` 
 train_examples, and limits of corpora) a quarter of them. Where that is too few or still too many, a
 setting or a corpus has a value `quick` of its own.
 
-A corpus may have `limit`, `quick`, `split`, `parameters` (given to the studies over it), and
-`per_example`: where the reader gives `--limit N`, at most that many times N texts are used. Where
+A corpus may have `limit`, `quick`, `split`, `languages` (of one in several, those that are read),
+`parameters` (given to the studies over it), and `per_example`: where the reader gives `--limit N`,
+at most that many times N texts are used. Where
 the reader names neither tasks nor a folder of data, the last corpus is used, so that the run is the
 same on every machine. Two steps that are the same by then are done once.
 
@@ -145,6 +146,7 @@ class CorpusData:
     limit: object = None
     quick: int | None = None
     per_example: int | None = None
+    languages: tuple[str, ...] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -48,20 +48,24 @@ class Data:
     train_limit: int | None = None
     root: str | None = None
     sample: bool = False
-    language: str | None = None
-    """Of a corpus in several languages, the one that is read."""
+    languages: str | None = None
+    """Of a corpus in several languages, those that are read."""
 
     @property
     def key(self) -> str:
         """The name of a step over it."""
-        return self.name if self.language is None else f"{self.name}:{self.language}"
+        return f"{self.name}:{self.languages}" if self._one_language else self.name
 
     @property
     def title(self) -> str:
         """The name that readers see."""
-        if self.language is not None:
-            return language(self.language).name
+        if self.languages is not None and self._one_language:
+            return language(self.languages).name
         return f"{self.name} (sample)" if self.sample else self.name
+
+    @property
+    def _one_language(self) -> bool:
+        return self.languages is not None and "," not in self.languages
 
 
 @dataclass(frozen=True)

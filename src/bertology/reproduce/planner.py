@@ -108,7 +108,7 @@ class _Planner:
                 self._missing.append(MissingData(name, "It is not on this machine."))
 
     def _corpus(self, choice: CorpusData) -> Data:
-        data = Data(choice.corpus, choice.split)
+        data = Data(choice.corpus, choice.split, languages=",".join(choice.languages) or None)
         limit, examples = self._resolved(choice.limit, data), self._options.examples
         if self._options.quick and limit == choice.limit:  # a setting is quick already
             limit = choice.quick or quick_share(limit)
@@ -140,7 +140,7 @@ class _Planner:
         data, choice = self._corpora[group.over]
         for step in group.steps:
             if isinstance(step, StudyData):
-                self._add_study(step, replace(data, language=code), choice)
+                self._add_study(step, replace(data, languages=code), choice)
 
     def _add_task(self, task: Data, group: TaskSteps) -> None:
         own: list[PlanStep] = []

@@ -177,9 +177,8 @@ def _data_options(step: RunStudy) -> list[_Option]:
     data, default = step.data, Data(step.data.name)
     kind = "task" if STUDIES.get(step.study).needs.task else "corpus"
     split = None if data.split == default.split else data.split
-    own = None if data.language is None else f"languages={data.language}"
-    given = (("split", split), ("limit", data.limit), ("root", data.root), ("columns", own))
-    return [(kind, data.name), *given]
+    given = (("split", split), ("limit", data.limit), ("root", data.root))
+    return [(kind, data.name), *given, ("languages", data.languages)]
 
 
 def _command(verb: str, given: list[_Option]) -> str:
