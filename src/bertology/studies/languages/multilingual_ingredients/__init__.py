@@ -106,6 +106,7 @@ _TOLD = {
     "mlm_loss": "loss, first language (nats)",
     "twin_mlm_loss": "loss, second language (nats)",
 }
+_DRAWN = ("multilinguality", "start_multilinguality", "retrieval", "translation", "transfer")
 _MASKED = ("mlm_accuracy", "twin_mlm_accuracy")
 _SPREAD = 0.004  # of what writes to the residual stream: deeper models else stay on a plateau
 _FEWEST = 20  # sentences or words to choose among
@@ -177,7 +178,7 @@ class MultilingualIngredientsResult(TrialsResult):
             self.dots(
                 "arms",
                 "What makes a small model of two languages multilingual",
-                _TOLD,
+                {name: _TOLD[name] for name in _DRAWN},
                 "One row for each arm: all ingredients, and one of them changed at a time. "
                 "Multilinguality is the mean of retrieval and translation. Tags are "
                 "learnt in the first language alone. Dots are means over seeds with their "
