@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.model.families import FAMILIES, Family, family_of
-from bertology.model.loading.config_checks import check_config, check_sizes, check_tokenizer
+from bertology.model.loading.config_checks import (
+    check_config,
+    check_sizes,
+    check_tokenizer,
+    check_weights,
+)
 from bertology.model.loading.names import Location, bundled_models, locate
 from bertology.model.loading.online import hub_is_offline, hub_is_reachable
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
@@ -118,6 +123,7 @@ def load_model(
             f"{name!r} lacks weights of the model itself: {', '.join(body[:3])} …",
             hint="The checkpoint is incomplete; download or save it again.",
         )
+    check_weights(name, model)
     only_here = bool(options.get("local_files_only"))
     tokenizer = _tokenizer(place, trust_remote_code, only_here=only_here)
     if tokenizer is not None:
