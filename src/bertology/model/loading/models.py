@@ -61,9 +61,9 @@ def load_model(
 ) -> Loaded:
     """Load a model, its tokenizer and its family row; every failure is a ModelError with a hint."""
     import torch
-    import transformers
 
     import bertology.model.compressed.bilstm  # noqa: F401 - lets transformers know its model type
+    from bertology.model.loading.own_type import config_at
     from bertology.model.loading.steps import settings_at
 
     if head not in HEADS:
@@ -81,7 +81,7 @@ def load_model(
     else:
         options |= _hub_options(name, place)
     try:
-        config = transformers.AutoConfig.from_pretrained(where, **options)
+        config = config_at(where, **options)
         if place.weights is not None:
             config.update(settings_at(place.weights))
     except ModelError:
