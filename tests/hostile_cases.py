@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -107,6 +108,23 @@ def _device_in_folder(w: World) -> list[str]:
     return w.read(folder)
 
 
+def _with_weight(w: World, value: float) -> Path:
+    from safetensors.numpy import load_file, save_file
+
+    copy = w.altered()
+    weights = load_file(copy / "model.safetensors")
+    name = next(name for name, array in weights.items() if array.ndim == 2)
+    weights[name][0, 0] = value
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    return copy
+
+
+def _with_more_pieces(w: World) -> Path:
+    written = json.loads((w.model / "tokenizer.json").read_text())
+    written["model"]["vocab"]["moreover"] = 10_000
+    return w.altered(tokenizer__json=json.dumps(written))
+
+
 _BIG_NUMBER = "9" * 5000
 _LINE = "up down good " * 800_000  # 10 MB
 
@@ -196,7 +214,18 @@ NAMED: dict[str, Case] = {
     "10 MB in one line": lambda w: w.read(w.file("a.txt", _LINE + "\n")),
     "10 MB in one word": lambda w: w.read(w.file("a.txt", "x" * 10_000_000 + "\n")),
     "10 MB of words": lambda w: w.study("relation-heads", w.file("a.jsonl", _long_sentences())),
+    "a tree that is a circle": _jsonl(heads=[1, 2, 0]),
+    "a word that is its own head": _jsonl(heads=[0, 2, -1]),
+    "200 MB in one packed line": lambda w: [
+        "distil-static",
+        str(w.model),
+        *("--corpus", str(w.file("a.txt.gz", gzip.compress(b"up " * 70_000_000, 1)))),
+        *("--to", str(w.place("vectors.txt"))),
+    ],
     # Models
+    "a weight that is no number": lambda w: w.with_model(_with_weight(w, float("nan"))),
+    "an infinite weight": lambda w: w.with_model(_with_weight(w, float("inf"))),
+    "a vocabulary beyond the embeddings": lambda w: w.with_model(_with_more_pieces(w)),
     "millions of layers": _config(num_hidden_layers=5_000_000),
     "layers are text": _config(num_hidden_layers="many"),
     "no heads": _config(num_attention_heads=0),

@@ -36,6 +36,45 @@ def draft_folder(place: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
+@contextmanager
+def draft_file(place: Path) -> Iterator[Path]:
+    """A file to write, moved to `place` when it is whole; nothing of it stays if it is not.
+
+    A link stays a link. A device or a pipe, such as /dev/null, is written to and never replaced.
+    """
+    if _is_stream(place):
+        yield place
+        return
+    place = place.resolve()
+    remove_abandoned(place.parent, f".{place.name}.????????")
+    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
+    try:
+        draft.touch()
+        with locked(draft):
+            yield draft
+        os.replace(draft, place)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_whole(place: Path, data: str | bytes) -> None:
+    """Write a file whole or not at all; a device or a pipe gets it after what is there."""
+    raw = data.encode() if isinstance(data, str) else data
+    if _is_stream(place):
+        with place.open("ab") as file:
+            file.write(raw)
+        return
+    with draft_file(place) as draft:
+        draft.write_bytes(raw)
+
+
+def _is_stream(place: Path) -> bool:
+    """Whether it is no regular file: also /dev/stdout, where that leads to one."""
+    return Path("/dev") in place.absolute().parents or (
+        place.exists() and not place.is_file() and not place.is_dir()
+    )
+
+
 def remove_abandoned(folder: Path, pattern: str) -> None:
     """Remove drafts that no living process has locked, some seconds after they were written."""
     for left in folder.glob(pattern):

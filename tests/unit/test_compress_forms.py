@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import bertology as bt
 import planted
@@ -19,6 +20,7 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.forms import stored_bytes
 from bertology.model.compressed.quantised_maps import QuantisedLinear
 from bertology.model.compressed.written import KEY
+from bertology.model.loading.pruning import loads_elsewhere
 from bertology.train.answers import answer, encode_for
 from bertology.train.checkpoint import save_checkpoint
 from bertology.train.compress import METHODS, read_methods
@@ -96,6 +98,18 @@ def test_whole_numbers_are_within_their_step() -> None:
             assert (away <= step / 2 + 1e-6).all(), name
 
 
+def check_elsewhere(folder: Path, made: bt.Encoder) -> None:
+    """Plain transformers gives the same answers, or refuses and says how the model is loaded."""
+    load = transformers.AutoModelForSequenceClassification.from_pretrained
+    if loads_elsewhere(made.model.config):
+        with torch.no_grad():
+            said = load(folder).eval()(**made.encode(TEXTS).inputs).logits
+        torch.testing.assert_close(said, logits(made))
+        return
+    with pytest.raises(ValueError, match=r"import bertology as bt; bt.load"):
+        load(folder)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_every_method_makes_a_model_that_opens_again(name: str, tmp_path: Path) -> None:
     given = work()
@@ -108,6 +122,7 @@ def test_every_method_makes_a_model_that_opens_again(name: str, tmp_path: Path) 
     if name not in ("early_exit", "token_elimination", "bilstm", "small_vocabulary"):
         sizes = [stored_bytes(one.model) for one in (given.teacher, again)]
         assert sizes[1] < sizes[0]
+    check_elsewhere(tmp_path / "x", made)
     if name in ("int8", "mixed_precision"):  # packed numbers are counted, too
         assert again.parameters == given.teacher.parameters
 

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.words import require_offsets, word_batches
 from bertology.data.words.piece_words import known_words
+from bertology.drafts import draft_file
 from bertology.errors import ParameterError, StoreError
 
 if TYPE_CHECKING:
@@ -243,24 +243,21 @@ def _write(
             kept[example] = states[:, ends[row] : ends[row + 1]]
         advance(len(read.batch))
     order = range(len(corpus))
-    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
-        save_file(
-            {
-                "states": np.concatenate([kept[i] for i in order], axis=1),
-                "counts": np.array([kept[i].shape[1] for i in order], np.int64),
-                "there": np.concatenate([there[i] for i in order]).astype(np.uint8),
-            },
-            draft,
-        )
-        os.replace(draft, path)
+        with draft_file(path) as draft:
+            save_file(
+                {
+                    "states": np.concatenate([kept[i] for i in order], axis=1),
+                    "counts": np.array([kept[i].shape[1] for i in order], np.int64),
+                    "there": np.concatenate([there[i] for i in order]).astype(np.uint8),
+                },
+                draft,
+            )
     except OSError as error:
         raise StoreError(
             f"States cannot be written to {path.parent}: {error.strerror or error}.",
             hint="Make room, or look at fewer examples with --limit.",
         ) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _index(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

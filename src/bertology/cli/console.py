@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from bertology.drafts import write_whole
 from bertology.errors import BertologyError, StoreError
 
 if TYPE_CHECKING:
@@ -139,10 +140,8 @@ def check_file(given: str | None, option: str) -> None:
 def write_file(name: str, text: str) -> None:
     """Write a file whole or not at all, and say so."""
     path = Path(name)
-    part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
     say(f"Written: {path}")

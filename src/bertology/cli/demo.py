@@ -269,6 +269,7 @@ def _show_losses(result: Result) -> None:
 
 
 def _show_files(result: Result, to: Path, plan: FinetunePlan) -> None:
+    from bertology.drafts import write_whole
     from bertology.errors import StoreError
     from bertology.results.rendering import render
 
@@ -277,7 +278,7 @@ def _show_files(result: Result, to: Path, plan: FinetunePlan) -> None:
         for kind in ("png", "svg"):
             path = to / f"{name}.{kind}"
             try:
-                path.write_bytes(render(result.plot(name), kind))
+                write_whole(path, render(result.plot(name), kind))
             except OSError as error:
                 raise StoreError(
                     f"{path} cannot be written: {error.strerror or error}.",

@@ -44,6 +44,7 @@ def _shown(folder: Path) -> tuple[str, str, str, str]:
     """Family, shape, parameters and steps, read without torch."""
     from bertology.model.families import family_of
     from bertology.model.loading.names import bundled_models, steps_in
+    from bertology.model.loading.own_type import family_name
 
     config = read_json(folder / "config.json", error=ModelError)
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
@@ -51,7 +52,7 @@ def _shown(folder: Path) -> tuple[str, str, str, str]:
             f"{folder / 'config.json'} does not say which family the model is of.",
             hint='Add a line such as "model_type": "bert" to it.',
         )
-    family = family_of(config["model_type"])
+    family = family_of(family_name(config["model_type"]))
     stack = family.stacks[family.main_stack]
     # Families have different names for the same number; one that is missing is not guessed.
     width = next((config[k] for k in ("hidden_size", "dim", "d_model") if k in config), "?")

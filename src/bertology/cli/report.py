@@ -13,6 +13,7 @@ from bertology.cli.command import command, command_line
 from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.option_groups import ACROSS_CLAIMS, DeviceOptions, SourceOptions, StoreOptions
 from bertology.cli.typer_options import argument
+from bertology.drafts import write_whole
 from bertology.errors import BertologyError, ParameterError, ResultNotFoundError, StoreError
 from bertology.parameters import flag, option_name, parameter
 
@@ -312,12 +313,9 @@ def _export(subject: Subject, folder: Path, compared: tuple[Side, Side] | None) 
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the whole file or nothing."""
-    part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise StoreError(
             f"{path} cannot be written: {error.strerror or error}.",

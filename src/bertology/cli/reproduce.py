@@ -20,6 +20,7 @@ from bertology.cli.plans import (
     show_plan,
 )
 from bertology.cli.typer_options import argument
+from bertology.drafts import write_whole
 from bertology.errors import JobError, ParameterError
 from bertology.parameters import flag, parameter
 
@@ -149,9 +150,7 @@ def _present(report: ReproductionReport, to: Path) -> None:
         "summary.md": as_markdown(report),
     }
     for name, text in texts.items():
-        part = to / f".{name}.part"
-        part.write_text(text, encoding="utf-8")
-        part.replace(to / name)  # whole or not at all
+        write_whole(to / name, text)
     say(f"{len(report.judged)} claims: {counts_text(report.judged)}", style="bold")
     if report.page_text:
         say(report.page_text)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertology.data.corpus import Corpus, Example
+from bertology.drafts import write_whole
 from bertology.errors import DataError, ParameterError
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -81,7 +82,7 @@ def write_wordings(found: Mapping[str, Sequence[MinedWording]], path: str | Path
             hint="Give more text, or allow wordings of one fact (fewest=1).",
         )
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    Path(path).write_text(text, encoding="utf-8")
+    write_whole(Path(path), text)
 
 
 class _Facts:

@@ -7,7 +7,6 @@ by line, and only the vectors of the words that are asked for are kept.
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -15,12 +14,11 @@ from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
 from typing import IO, cast
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.drafts import locked, remove_abandoned
+from bertology.drafts import draft_file
 from bertology.errors import DataError, StoreError
 from bertology.plain_files import local_path
 
@@ -195,21 +193,16 @@ def write_word_vectors(place: Path, words: Sequence[str], vectors: NDArray[np.fl
     """
     width = vectors.shape[1]
     row = " ".join(["%.8g"] * width)
-    remove_abandoned(place.parent, f".{place.name}.????????")
-    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
     try:
-        with draft.open("wb") as file, locked(draft):
+        with draft_file(place) as draft, draft.open("wb") as file:
             file.write(f"{len(words)} {width}\n".encode())
             for word, vector in zip(words, vectors, strict=True):
                 file.write(f"{word} {row % tuple(vector)}\n".encode(errors="replace"))
-        os.replace(draft, place)
     except OSError as problem:
         raise StoreError(
             f"Vectors cannot be written to {place}: {problem.strerror or problem}.",
             hint="Choose another file with --to, or make room.",
         ) from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def fingerprint_of(name: str | Path) -> str:

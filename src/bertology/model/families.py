@@ -337,7 +337,7 @@ for _row in _ROWS:
 
 # No family that can be looked into: a classifier without attention (`compressed/bilstm.py`), which
 # is loaded and scored as others are.
-_BILSTM = Family(
+BILSTM = Family(
     "bertology_bilstm",
     "BiLSTM",
     {"encoder": Stack(block="lstm", attention="lstm", mlp_size="classifier_size")},
@@ -347,8 +347,8 @@ _BILSTM = Family(
 
 def family_of(model_type: str) -> Family:
     """The row for a config's `model_type`."""
-    if model_type == _BILSTM.model_type:
-        return _BILSTM
+    if model_type == BILSTM.model_type:
+        return BILSTM
     if model_type not in FAMILIES:
         raise UnknownNameError(
             "model family",

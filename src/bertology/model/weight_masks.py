@@ -19,21 +19,19 @@ A mask applies to every model that has weights of the same names and shapes.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bertology.drafts import make_readable
+from bertology.drafts import draft_file, make_readable
 from bertology.errors import ModelError, StoreError
 from bertology.model.addressing import AddressedModel
 from bertology.model.weight_edits import WeightEdit
@@ -156,24 +154,21 @@ class WeightMask:
         from safetensors.numpy import save_file
 
         place = Path(path)
-        draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
         about = {
             "shapes": json.dumps({name: list(shape) for name, shape in self.shapes.items()}),
             "fingerprint": self.fingerprint,
         }
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            save_file(dict(self.bits), draft, metadata=about)
-            make_readable(draft)
-            os.replace(draft, place)
+            with draft_file(place) as draft:
+                save_file(dict(self.bits), draft, metadata=about)
+                make_readable(draft)
         except (OSError, SafetensorError) as error:  # the latter is raised for a full disk
             reason = getattr(error, "strerror", None) or error
             raise StoreError(
                 f"The mask cannot be written to {place}: {reason}.",
                 hint="Choose a folder you may write to, on a disk with space.",
             ) from error
-        finally:
-            draft.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path) -> WeightMask:

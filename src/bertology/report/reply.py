@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.drafts import write_whole
 from bertology.errors import ParameterError, StoreError
 from bertology.results.number_text import number_text
 from bertology.results.provenance import short_model
@@ -103,7 +104,7 @@ class Reply:
         target = Path(path)
         data = render(self.plot(), figure_format(target))
         try:
-            target.write_bytes(data)
+            write_whole(target, data)
         except OSError as error:
             raise StoreError(f"{target} cannot be written: {error.strerror or error}.") from error
         return target

@@ -317,7 +317,8 @@ class Store:
         try:
             if self._drawn_by(folder) != _drawn(kind, record):
                 return None
-            return self._files.read(f"{folder}/figures/{checked_name('figure', name)}.svg")
+            svg = self._files.read(f"{folder}/figures/{checked_name('figure', name)}.svg")
+            return svg if b"<svg" in svg and svg.rstrip().endswith(b"</svg>") else None
         except (OSError, StoreError, UnicodeDecodeError):
             return None  # it is drawn from the data instead
 

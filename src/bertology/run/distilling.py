@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from bertology.data.corpus import Corpus, Example
-from bertology.drafts import locked, remove_abandoned
+from bertology.drafts import draft_file
 from bertology.errors import DataError, InterruptedRunError, ParameterError, StoreError
 from bertology.quiet import hush
 from bertology.run.loading import Data, ModelSource, resolve_corpus
@@ -313,21 +311,15 @@ class _Kept:
 
         about = {"key": self.key, "pass": number, "texts": at, "lost": lost, "moved": sums.moved}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(self.path.parent, f"{self.path.name}.????????")
-        draft = self.path.with_name(f"{self.path.name}.{uuid4().hex[:8]}")
         try:
-            draft.touch()
-            with locked(draft):
+            with draft_file(self.path) as draft:
                 save_file(sums.arrays(), draft, metadata={k: str(v) for k, v in about.items()})
-            os.replace(draft, self.path)
         except OSError as problem:
             raise StoreError(
                 f"What was summed cannot be kept in {self.path.parent}: "
                 f"{problem.strerror or problem}.",
                 hint="Choose another place with --to, or make room.",
             ) from None
-        finally:
-            draft.unlink(missing_ok=True)
 
     def load(self, sums: ContextSums) -> tuple[int, int, int]:
         """The pass, the text, and lost occurrences to go on with; zeros from the beginning."""

@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertology.drafts import write_whole
 from bertology.errors import StoreError
 from bertology.plain_files import local_path
 from bertology.server.about_model import about_model
@@ -46,10 +47,8 @@ class AttentionView:
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the page to a file, which needs no server and no network."""
         to = check_page(path, force=force)
-        part = to.with_name(f".{to.name}.part")  # whole or not at all
         try:
-            part.write_text(self.html, encoding="utf-8")
-            part.replace(to)
+            write_whole(to, self.html)
         except OSError as error:
             raise StoreError(f"{to} cannot be written: {error.strerror or error}.") from error
         return to
@@ -93,7 +92,7 @@ def check_page(path: str | Path, *, force: bool = False) -> Path:
             f"{to} cannot be written: it is a folder, or its folder does not exist.",
             hint="Name a file in an existing folder, such as page.html.",
         )
-    if to.exists() and not force:
+    if to.is_file() and not force:
         raise StoreError(
             f"{to} is there already.",
             hint="Give another name, or replace it with --force (in Python: force=True).",

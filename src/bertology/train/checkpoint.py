@@ -102,11 +102,16 @@ def save_checkpoint(
     A checkpoint that was there before is replaced only when the new one is complete; any other
     folder that is not empty is left alone.
     """
+    from bertology.model.loading.own_type import mark_changed
+    from bertology.model.loading.pruning import loads_elsewhere
+
     place = check_folder(folder)
     # Beside its place, so that moving it there is one step on one disk.
     try:
         with draft_folder(place) as draft:
             model.save_pretrained(draft)
+            if (config := getattr(model, "config", None)) and not loads_elsewhere(config):
+                mark_changed(draft)
             save_tokenizer(tokenizer, draft)
             text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
             (draft / RECORD).write_text(text + "\n", encoding="utf-8")

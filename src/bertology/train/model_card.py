@@ -34,7 +34,7 @@ model = AutoModelForSequenceClassification.from_pretrained("{name}")
 def model_card(record: TrainingRecord, *, name: str) -> str:
     """A README.md with front matter for a pre-trained model; every number is the record's."""
     lines = [
-        *card_head("fill-mask", **_given(record["made_by"]["card"])),
+        *card_head("fill-mask", _given(record["made_by"]["card"])),
         f"# {name}",
         "",
         *_summary(record),
@@ -57,13 +57,15 @@ def _given(card: Mapping[str, object]) -> dict[str, object]:
     return {key: card[key] for key in ("license", "language") if key in card}
 
 
-def card_head(pipeline: str, **given: object) -> Iterator[str]:
-    """The front matter that the Hugging Face hub reads."""
+def card_head(
+    pipeline: str, given: Mapping[str, object] | None = None, *, plain: bool = True
+) -> Iterator[str]:
+    """The front matter that the Hugging Face hub reads; `plain`: transformers loads it alone."""
     import yaml
 
     fields = {
-        **given,
-        "library_name": "transformers",
+        **(given or {}),
+        "library_name": "transformers" if plain else "bertology",
         "pipeline_tag": pipeline,
         "tags": ["bert", "bertology"],
     }

@@ -15,7 +15,6 @@ one MLP go at a time, and what is left is ranked anew (Prasanna et al., 2020).
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bertology.data.corpus import Corpus
+from bertology.drafts import write_whole
 from bertology.errors import CapabilityError, StoreError
 from bertology.model.compressed.forms import compressed_forms
 from bertology.model.encoder import Encoder
@@ -348,11 +348,9 @@ class Progress:
         """Keep all cuts so far; the file is whole at any time."""
         if self.path is None:
             return
-        draft = self.path.with_name(f".{self.path.name}.draft")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps([asdict(step) for step in steps]) + "\n", encoding="utf-8")
-            os.replace(draft, self.path)
+            write_whole(self.path, json.dumps([asdict(step) for step in steps]) + "\n")
         except OSError as error:
             raise StoreError(
                 f"The cuts so far cannot be written to {self.path}: {error.strerror or error}.",

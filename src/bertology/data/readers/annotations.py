@@ -223,6 +223,7 @@ def check_annotations(annotations: Mapping[str, Any], texts: Sequence[object], a
                 hint=f"{field.value} must have one entry per word.",
             )
     _check_places(annotations, len(words), at)
+    check_heads(annotations.get("heads") or (), at)
     if texts and all(isinstance(text, str) for text in texts):
         # Offsets of a pair count on in the second text, after one more character.
         characters = sum(len(str(text)) for text in texts) + len(texts) - 1
@@ -231,6 +232,22 @@ def check_annotations(annotations: Mapping[str, Any], texts: Sequence[object], a
                 raise DataError(f"{at}: the offsets [{start}, {end}] lie outside the text.")
     if annotations.get("links") is not None:
         check_links(annotations["links"], len(words), at)
+
+
+def check_heads(heads: Sequence[int], at: str) -> None:
+    """Refuse a tree in which the way up from some word never ends."""
+    ends = {-1}
+    for word in range(len(heads)):
+        way: dict[int, None] = {}
+        while word not in ends:
+            if word in way:
+                raise DataError(
+                    f"{at}: the heads of words lead in a circle, from word {word} back to it.",
+                    hint="Words are counted from 0; the head of the root is -1.",
+                )
+            way[word] = None
+            word = heads[word]
+        ends.update(way)
 
 
 def _check_targets(annotations: Mapping[str, Any], texts: Sequence[object], at: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers import Request
-from bertology.data.readers.annotations import check_annotations
+from bertology.data.readers.annotations import check_annotations, check_heads
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.mentions import MENTIONED, Brackets
 from bertology.errors import DataError
@@ -158,6 +158,7 @@ def _example(tokens: Sentence, at: str, index: int) -> Example:
         if not isinstance(head, int) or not 0 <= head <= len(words):
             raise DataError(f"{at}: word {word['id']} {word['form']!r} has the head {head!r}.")
         heads.append(head - 1)
+    check_heads(heads, at)
     text, offsets = _place(tokens, words, at)
     relations = [str(w["deprel"]) for w in words]
     annotations: dict[str, object] = {

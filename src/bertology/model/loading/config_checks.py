@@ -58,8 +58,21 @@ def _optional(family: Family) -> set[str]:
 
 
 def check_tokenizer(name: str, tokenizer: Tokenizer, model: PretrainedModel) -> None:
-    """Refuse a tokenizer whose special tokens have numbers without an embedding."""
-    check_pieces(name, max(tokenizer.all_special_ids, default=0), model)
+    """Refuse a tokenizer with pieces, or special tokens, whose numbers have no embedding."""
+    pieces = tokenizer.get_vocab().values()
+    check_pieces(name, max([*pieces, *tokenizer.all_special_ids], default=0), model)
+
+
+def check_weights(name: str, model: PretrainedModel) -> None:
+    """Refuse weights that are no numbers: all that is measured with them would be none."""
+    for weight, values in model.state_dict().items():
+        usual = values.is_floating_point() and values.element_size() > 1  # not those in 8 bits
+        if usual and not values.isfinite().all():
+            raise ModelError(
+                f"{name!r} cannot be used: its weight {weight} holds values that are no numbers "
+                "(NaN) or infinite.",
+                hint="Its training diverged, or the file was damaged. Take an earlier checkpoint.",
+            )
 
 
 def check_pieces(name: str, largest: int, model: PretrainedModel) -> None:

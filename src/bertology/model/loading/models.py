@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.model.families import FAMILIES, Family, family_of
-from bertology.model.loading.config_checks import check_config, check_sizes, check_tokenizer
+from bertology.model.loading.config_checks import (
+    check_config,
+    check_sizes,
+    check_tokenizer,
+    check_weights,
+)
 from bertology.model.loading.names import Location, bundled_models, locate
 from bertology.model.loading.online import hub_is_offline, hub_is_reachable
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
@@ -56,9 +61,9 @@ def load_model(
 ) -> Loaded:
     """Load a model, its tokenizer and its family row; every failure is a ModelError with a hint."""
     import torch
-    import transformers
 
     import bertology.model.compressed.bilstm  # noqa: F401 - lets transformers know its model type
+    from bertology.model.loading.own_type import config_at
     from bertology.model.loading.steps import settings_at
 
     if head not in HEADS:
@@ -76,7 +81,7 @@ def load_model(
     else:
         options |= _hub_options(name, place)
     try:
-        config = transformers.AutoConfig.from_pretrained(where, **options)
+        config = config_at(where, **options)
         if place.weights is not None:
             config.update(settings_at(place.weights))
     except ModelError:
@@ -118,6 +123,7 @@ def load_model(
             f"{name!r} lacks weights of the model itself: {', '.join(body[:3])} …",
             hint="The checkpoint is incomplete; download or save it again.",
         )
+    check_weights(name, model)
     only_here = bool(options.get("local_files_only"))
     tokenizer = _tokenizer(place, trust_remote_code, only_here=only_here)
     if tokenizer is not None:

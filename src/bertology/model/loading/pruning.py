@@ -22,9 +22,10 @@ from bertology.errors import BertologyError, CapabilityError
 from bertology.model.added_parts import added_parts, put_in_parts
 from bertology.model.addressing import AddressedModel
 from bertology.model.compressed.forms import compressed_forms, put_in_forms
-from bertology.model.families import Capability
+from bertology.model.families import BILSTM, Capability
 from bertology.model.hooks.attention import IMPLEMENTATION
 from bertology.model.interventions import SkipLayer, check_heads
+from bertology.model.loading.own_type import config_at
 from bertology.model.numbering import CONFIG_KEY, MLP_KEY, layers_without_mlp
 from bertology.model.protocols import ModelConfig, PretrainedModel
 
@@ -38,8 +39,13 @@ def is_pruned(config: object) -> bool:
 
 
 def is_plain(config: object) -> bool:
-    """Whether plain transformers loads the model: nothing is cut, added, or of another form."""
+    """Whether its parts are those of its family: nothing is cut, added, or of another form."""
     return not is_pruned(config) and not added_parts(config) and not compressed_forms(config)
+
+
+def loads_elsewhere(config: ModelConfig) -> bool:
+    """Whether plain transformers loads the model."""
+    return is_plain(config) and config.model_type != BILSTM.model_type
 
 
 def prune_heads(
@@ -166,11 +172,10 @@ def load_pruned(
     before the weights are read, so every check that transformers makes of names and sizes holds
     for the pruned model too.
     """
-    import transformers
-
     if config is None:
+        assert folder is not None
         trust = {k: v for k, v in options.items() if k == "trust_remote_code"}
-        config = transformers.AutoConfig.from_pretrained(folder, **trust)
+        config = config_at(folder, **trust)
     if is_plain(config) and folder is not None:
         return auto_class.from_pretrained(folder, config=config, **options)
     kind = _model_class(auto_class, config, options)  # an Auto class would look for the folder

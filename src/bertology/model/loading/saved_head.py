@@ -5,6 +5,7 @@ from __future__ import annotations
 from bertology.errors import ModelError
 from bertology.model.families import Capability, family_of
 from bertology.model.loading.names import DEFAULT_MODEL, locate
+from bertology.model.loading.own_type import config_at
 
 # How the names end of the transformers classes that predict masked words.
 _FILLING = ("ForMaskedLM", "WithLMHeadModel", "ForConditionalGeneration")
@@ -12,14 +13,12 @@ _FILLING = ("ForMaskedLM", "WithLMHeadModel", "ForConditionalGeneration")
 
 def saved_head(name: str = DEFAULT_MODEL) -> str:
     """`classification`, `pretraining`, `mlm`, `causal`; `base` without a head we can use."""
-    import transformers
-
     import bertology.model.compressed.bilstm  # noqa: F401 - lets transformers know its model type
 
     place = locate(name)
     options = {} if place.revision is None else {"revision": place.revision}
     try:
-        config = transformers.AutoConfig.from_pretrained(place.source, **options)
+        config = config_at(place.source, **options)
     except ModelError:
         raise
     except Exception:

@@ -12,7 +12,6 @@ processor, and then the fingerprint would depend on the machine.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from bertology.drafts import make_readable
+from bertology.drafts import draft_file, make_readable
 from bertology.errors import ModelError, ParameterError
 from bertology.model.loading.fingerprint import settings_of
 from bertology.model.loading.names import STEPS, step_name
@@ -54,10 +53,9 @@ def save_step(folder: str | Path, model: PretrainedModel, step: int) -> Path:
     }
     path = Path(folder) / STEPS / f"{step_name(step)}.safetensors"
     path.parent.mkdir(exist_ok=True)
-    draft = path.with_suffix(".draft")  # so that no incomplete file has the final name
-    save_file(compress(model.state_dict()), draft, metadata)
-    make_readable(draft)
-    os.replace(draft, path)
+    with draft_file(path) as draft:  # no incomplete file has the final name
+        save_file(compress(model.state_dict()), draft, metadata)
+        make_readable(draft)
     return path
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from bertology.drafts import write_whole
 from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import of_heads
 from bertology.report.atlas.naming import Entry, in_words
@@ -56,7 +57,7 @@ def _grid(entry: Entry, measure: Measure, place: Path) -> list[Path]:
     written = []
     for format in ("svg", "pdf"):
         path = place / f"{measure.name}.{format}"
-        path.write_bytes(render(figure, format))
+        write_whole(path, render(figure, format))
         figure.set_layout_engine("none")  # everything has its place now; finding it is slow
         written.append(path)
     return written

@@ -22,8 +22,11 @@ encoder = bt.load("{name}", head="classification")  # the path of this folder
 model, tokenizer = encoder.model, encoder.tokenizer
 ```
 
-Its parts are not those of its family: transformers alone would refuse this folder, leave parts
-out, or put random weights in their place. What `bt.load` gives is an ordinary PyTorch module."""
+What `bt.load` gives is an ordinary PyTorch module."""
+_REFUSED = (
+    "**transformers alone refuses this folder**: some parts are not those of the model's family. "
+    '`bertology.load(FOLDER, head="classification")` loads it.'
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,8 +131,9 @@ def compressed_card(found: Compressed, flips: Sequence[Mapping[str, Any]], *, na
     """A README.md with front matter."""
     record = found.record
     origin = record["compressed_from"]
+    plain = found.measured["plain"]
     lines = [
-        *card_head("text-classification"),
+        *card_head("text-classification", plain=plain),
         f"# {name}",
         "",
         f"{origin['name']} (fingerprint `{origin['fingerprint']}`), compressed for the task "
@@ -137,6 +141,7 @@ def compressed_card(found: Compressed, flips: Sequence[Mapping[str, Any]], *, na
         "",
         found.sentence,
         "",
+        *([] if plain else [_REFUSED, ""]),
         "## The original and this model",
         "",
         *card_table(("", "original", "this model"), number_rows(found)),
@@ -146,7 +151,7 @@ def compressed_card(found: Compressed, flips: Sequence[Mapping[str, Any]], *, na
         *_command(found),
         "## How to load it",
         "",
-        (LOADED_BY_TRANSFORMERS if found.measured["plain"] else _OURS).format(name=name),
+        (LOADED_BY_TRANSFORMERS if plain else _OURS).format(name=name),
         "",
         "## Limits",
         "",

@@ -22,9 +22,8 @@ from typing import Any
 from bertology.data.corpus import Corpus
 from bertology.drafts import draft_folder, put_in_place
 from bertology.errors import CapabilityError, DataError, ModelError, StoreError
-from bertology.model.compressed.bilstm import MODEL_TYPE
 from bertology.model.encoder import Encoder
-from bertology.model.loading.pruning import is_plain
+from bertology.model.loading.pruning import loads_elsewhere
 from bertology.results.provenance import library_versions
 from bertology.train.answers import encode_for, in_order
 from bertology.train.checkpoint import (
@@ -288,7 +287,7 @@ def _saved(
         "compression": {
             "steps": steps,
             **numbers,
-            "plain": is_plain(now.config) and now.config.model_type != MODEL_TYPE,
+            "plain": loads_elsewhere(now.config),
         },
         "device": str(job.original.device),
         "versions": library_versions(),

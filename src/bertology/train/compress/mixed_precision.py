@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from bertology.drafts import write_whole
 from bertology.errors import ParameterError
 from bertology.model.compressed.integer_product import Range
 from bertology.model.compressed.quantised import quantise
@@ -167,7 +168,5 @@ class _Eigenvalues:
         self.values[f"{layer} {part}"] = value
         if self.place is not None:
             self.place.parent.mkdir(parents=True, exist_ok=True)
-            draft = self.place.with_suffix(".draft")
             there = {"identity": self.identity, "values": self.values}
-            draft.write_text(json.dumps(there), encoding="utf-8")
-            draft.replace(self.place)
+            write_whole(self.place, json.dumps(there))

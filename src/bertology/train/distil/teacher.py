@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bertology.drafts import alone_with
+from bertology.drafts import alone_with, write_whole
 from bertology.errors import CapabilityError, ParameterError, StoreError
 from bertology.model.loading.fingerprint import fingerprint_of, state_of, tokenizer_text
 from bertology.train.distil.seen import (
@@ -407,6 +407,4 @@ def _noted(folder: Path) -> int:
 
 
 def _note(folder: Path, batches: int) -> None:
-    draft = folder / "done.draft"
-    draft.write_text(json.dumps({"batches": batches}))
-    draft.replace(folder / "done.json")
+    write_whole(folder / "done.json", json.dumps({"batches": batches}))

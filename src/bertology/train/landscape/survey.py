@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +27,7 @@ import torch
 
 from bertology.arrays import Floats
 from bertology.data.corpus import Corpus
+from bertology.drafts import write_whole
 from bertology.train.encoded import encode_once, task_of
 from bertology.train.evaluate import predict, scores
 from bertology.train.fit import row_limit
@@ -358,6 +358,4 @@ def _read(file: Path, count: int) -> list[float]:
 def _write(file: Path, losses: list[float]) -> None:
     """Whole or not at all. JSON gives every digit back."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(f".{os.getpid()}")  # another process may be at the same points
-    draft.write_text(json.dumps(losses), encoding="utf-8")
-    draft.replace(file)
+    write_whole(file, json.dumps(losses))

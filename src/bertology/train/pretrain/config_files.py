@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from bertology.drafts import write_whole
 from bertology.errors import DataError, StoreError
 from bertology.plain_files import local_path, read_utf8
 from bertology.train.fresh import Architecture
@@ -105,7 +106,7 @@ def write_recipe(recipe: Recipe, path: str | Path) -> Path:
     moved = recipe.seen_from(place.parent)
     text = yaml.safe_dump(sections_of(moved), sort_keys=False, allow_unicode=True)
     try:
-        place.write_text(text, encoding="utf-8")
+        write_whole(place, text)
     except OSError as error:
         raise StoreError(
             f"The recipe cannot be written to {place}: {error.strerror or error}.",

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertology.drafts import write_whole
 from bertology.errors import ModelError, StoreError
 from bertology.train.checkpoint import read_record
 from bertology.train.model_card import model_card
@@ -194,10 +195,8 @@ def _with_card(folder: Path, name: str, scores: dict[str, float]) -> TrainingRec
     if not is_first():
         return {"scores": scores}
     record = read_record(folder) or {}
-    draft = folder / f".{CARD}"
     try:
-        draft.write_text(model_card(record, name=name), encoding="utf-8")
-        draft.replace(folder / CARD)
+        write_whole(folder / CARD, model_card(record, name=name))
     except OSError as error:
         raise StoreError(
             f"The model card cannot be written to {folder}: {error.strerror or error}.",

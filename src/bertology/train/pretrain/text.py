@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,7 @@ from bertology.errors import DataError
 from bertology.plain_files import local_path, parse_json
 
 _COMPRESSED = (".xz", ".gz", ".bz2")
+_LONGEST = 16_000_000  # characters of a line
 _ENCODING = "utf-8-sig"  # with or without a byte order mark
 
 _EXAMPLE = 'A line looks like {"text": "Ann saw Bo.", "entities": [[0, 3], [8, 10]]}.'
@@ -62,7 +64,8 @@ def read_documents(files: Iterable[Path]) -> Iterator[Document]:
         for ending in _COMPRESSED:
             name = name.removesuffix(ending)
         try:
-            with _open(file) as lines:
+            with _open(file) as opened:
+                lines = _lines(opened, file)
                 yield from _from_json(lines, file) if name.endswith(".jsonl") else _plain(lines)
         except UnicodeDecodeError as error:
             raise DataError(
@@ -81,6 +84,21 @@ def _open(file: Path) -> IO[str]:
         case ".bz2":
             return bz2.open(file, "rt", encoding=_ENCODING)
     return file.open("rt", encoding=_ENCODING)
+
+
+def _lines(opened: IO[str], file: Path) -> Iterator[str]:
+    """Line by line; a small packed file can hold a line that fills the memory."""
+    for number in count(1):
+        line = opened.readline(_LONGEST)
+        if len(line) == _LONGEST:
+            raise DataError(
+                f"{file}, line {number}, has more than {_LONGEST:,} characters.",
+                hint="A line is a sentence, and an empty line ends a document; in JSON lines, a "
+                "line is a document.",
+            )
+        if not line:
+            return
+        yield line
 
 
 def _plain(lines: Iterable[str]) -> Iterator[Document]:

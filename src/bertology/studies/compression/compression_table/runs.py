@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bertology.arrays import Floats
+from bertology.drafts import write_whole
 from bertology.errors import JobError
 from bertology.studies.compression.compression_table.rows import SMALL, TEACHER, Row
 from bertology.studies.designs.task_trials import BARS
@@ -81,9 +82,7 @@ class Told:
 
     def write(self, place: Path) -> None:
         """Write it whole or not at all."""
-        draft = place.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        draft.replace(place)
+        write_whole(place, json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, place: Path) -> Told | None:
