@@ -86,7 +86,10 @@ class ZeroShotTransfer(ShuffledCopies):
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "language"}))
     result_type: ClassVar[type[Result]] = ZeroShotTransferResult
     fewest: ClassVar[int] = 20
-    help_options: ClassVar[tuple[str, str]] = ("--limit 200", "")
+    help_options: ClassVar[tuple[str, str]] = (
+        "--corpus pud --languages de,en,fr --limit 200",
+        "--corpus xnli --split test --train xnli --train-split validation",
+    )
 
     examples: int = drawn(1000, "examples of each language")
     source: tuple[str, ...] = parameter(
@@ -169,12 +172,17 @@ class ZeroShotTransfer(ShuffledCopies):
         from bertology.data.loading import load_split
 
         origin = {k: v for k, v in corpus.origin.items() if k != "languages"}
-        return load_split(
+        train = load_split(
             replace(corpus, origin=origin),
             self.train_split,
             other=self.train,
             limit=self.train_examples,
         )
+        if Field.LANGUAGE not in train.fields:
+            return train
+        # Data in many languages: the model reads those that teach, and no others.
+        wanted = {*self.sources(corpus), *self.swap}
+        return replace(train, examples=[e for e in train if e.get(Field.LANGUAGE) in wanted])
 
     def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The data that teach: another file under the same name is another study."""
