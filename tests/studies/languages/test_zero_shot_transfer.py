@@ -276,6 +276,9 @@ def test_of_other_data_only_languages_that_teach_are_read(files: tuple[Path, Pat
     taught = study.taught(given)
     assert taught.taught == [taught.codes.index("fr")]
     assert len(taught.corpus) == 48 + 30
+    same = replace(study, train=str(files[0]))
+    with pytest.raises(ParameterError, match="another split"):
+        same.check(encoder("random"), replace(given, task=TASK))
 
 
 def test_the_command_takes_some_languages_and_other_data(

@@ -211,7 +211,12 @@ class ZeroShotTransfer(ShuffledCopies):
         if self.swap and (self.learn == FINETUNE or task == ARCS):
             must = "go with probes of labels or parts of speech"
             raise ParameterError("swap", type(self).__name__, must, list(self.swap))
-        taught = self.taught(corpus)
+        train = self._train(corpus)
+        scored = {(one.id, one.texts) for one in corpus}
+        if train and any((one.id, one.texts) in scored for one in train):
+            must = "be another split than the one that is scored"
+            raise ParameterError("train_split", type(self).__name__, must, self.train_split)
+        taught = split(self.shown(corpus), train, self.sources(corpus)[0], self.seed)
         for code in self.sources(corpus):
             place = codes.index(code)
             if not (taught.of(place, TRAIN).sum() > 1 and taught.of(place, DEV).any()):
