@@ -168,7 +168,11 @@ def _examples(name: str, kind: type[Study]) -> list[str]:
         data = f" {option} {_bundled_corpus(name, kind.needs)}"
     # The default model has no trained head for a task.
     model = f" --model {_EXAMPLE_MODEL}" if kind.needs.head in _TASK_HEADS else ""
-    bundled, other = (f"{data} {more}".rstrip() for more in kind.help_options)
+    # Fields do not tell all that a study can be asked of: it may name its data itself.
+    bundled, other = (
+        f" {more}" if "--corpus" in more else f"{data} {more}".rstrip()
+        for more in kind.help_options
+    )
     return [
         f"bertology run {name}{model}{bundled}",
         f"bertology run {name} --model user/model-on-the-hub{other} --workers 2",

@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+from typer.testing import CliRunner
 
 import planted_links
 import tiny
+from bertology.cli.main import app
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
+from bertology.results.store import Store
 from bertology.stats.language_pairs import Pairs, over_languages, partial_ranks
 from bertology.studies.languages.zero_shot_transfer import ZeroShotTransfer
 from bertology.studies.languages.zero_shot_transfer import data as module
@@ -250,6 +254,46 @@ def test_other_data_teach_and_all_of_the_corpus_is_scored() -> None:
     plain = corpus(30, codes=("en",), seed=5)
     unnamed = replace(plain, fields=plain.fields - {Field.LANGUAGE})
     assert split(corpus(10), unnamed, "en", 0).taught == [CODES.index("en")]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Texts in three languages to score, and others to learn from."""
+    found = []
+    for name, items in (("asked", 24), ("lesson", 30)):
+        lines = ["text,label,language,item"]
+        for item in range(items):
+            word = ("a good film", "a bad film")[item % 2]
+            lines += [f"{word} of {name} {item},{item % 2},{code},{item}" for code in CODES[:3]]
+        found.append(tmp_path / f"{name}.csv")
+        found[-1].write_text("\n".join(lines), encoding="utf-8")
+    return found[0], found[1]
+
+
+def test_of_other_data_only_languages_that_teach_are_read(files: tuple[Path, Path]) -> None:
+    given = load_corpus(files[0], languages="de,fr")
+    study = ZeroShotTransfer(source=("fr",), train=str(files[1]))
+    taught = study.taught(given)
+    assert taught.taught == [taught.codes.index("fr")]
+    assert len(taught.corpus) == 48 + 30
+    same = replace(study, train=str(files[0]))
+    with pytest.raises(ParameterError, match="another split"):
+        same.check(encoder("random"), replace(given, task=TASK))
+
+
+def test_the_command_takes_some_languages_and_other_data(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    reader = tiny.save_reader(tmp_path / "tiny")
+    given = ["--model", reader, "--corpus", files[0], "--ask", "label", "--languages", "de,en"]
+    more = ["--train", files[1], "--seeds", "2", "--copies", "2", "--store", tmp_path / "store"]
+    asked = ["run", "zero-shot-transfer", *map(str, [*given, *more])]
+    done = CliRunner().invoke(app, asked, prog_name="bertology")
+    assert done.exit_code == 0, done.output
+    store = Store(str(tmp_path / "store"))
+    (about,) = store.list("zero-shot-transfer")
+    assert list(store.load(about).tables["pairs"]["target"]) == ["de"]
 
 
 def test_what_does_not_fit_is_refused() -> None:

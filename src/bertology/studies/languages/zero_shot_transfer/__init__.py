@@ -86,7 +86,10 @@ class ZeroShotTransfer(ShuffledCopies):
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "language"}))
     result_type: ClassVar[type[Result]] = ZeroShotTransferResult
     fewest: ClassVar[int] = 20
-    help_options: ClassVar[tuple[str, str]] = ("--limit 200", "")
+    help_options: ClassVar[tuple[str, str]] = (
+        "--corpus pud --languages de,en,fr --limit 200",
+        "--corpus xnli --split test --train xnli --train-split validation",
+    )
 
     examples: int = drawn(1000, "examples of each language")
     source: tuple[str, ...] = parameter(
@@ -169,12 +172,17 @@ class ZeroShotTransfer(ShuffledCopies):
         from bertology.data.loading import load_split
 
         origin = {k: v for k, v in corpus.origin.items() if k != "languages"}
-        return load_split(
+        train = load_split(
             replace(corpus, origin=origin),
             self.train_split,
             other=self.train,
             limit=self.train_examples,
         )
+        if Field.LANGUAGE not in train.fields:
+            return train
+        # Data in many languages: the model reads those that teach, and no others.
+        wanted = {*self.sources(corpus), *self.swap}
+        return replace(train, examples=[e for e in train if e.get(Field.LANGUAGE) in wanted])
 
     def ingredients(self, corpus: Corpus) -> dict[str, str]:
         """The data that teach: another file under the same name is another study."""
@@ -203,7 +211,12 @@ class ZeroShotTransfer(ShuffledCopies):
         if self.swap and (self.learn == FINETUNE or task == ARCS):
             must = "go with probes of labels or parts of speech"
             raise ParameterError("swap", type(self).__name__, must, list(self.swap))
-        taught = self.taught(corpus)
+        train = self._train(corpus)
+        scored = {(one.id, one.texts) for one in corpus}
+        if train and any((one.id, one.texts) in scored for one in train):
+            must = "be another split than the one that is scored"
+            raise ParameterError("train_split", type(self).__name__, must, self.train_split)
+        taught = split(self.shown(corpus), train, self.sources(corpus)[0], self.seed)
         for code in self.sources(corpus):
             place = codes.index(code)
             if not (taught.of(place, TRAIN).sum() > 1 and taught.of(place, DEV).any()):

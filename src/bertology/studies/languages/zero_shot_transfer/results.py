@@ -48,9 +48,13 @@ class ZeroShotTransferResult(Result):
 
     strongest: ClassVar[Mapping[str, str]] = {"pairs": "gain"}
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "pairs": dict.fromkeys(("score", "centred", "baseline", "shuffled", "own"), "%")
-        | {"gain": "points"},
+        **dict.fromkeys(
+            ("pairs", "sources"),
+            dict.fromkeys(("score", "centred", "baseline", "shuffled", "own"), "%")
+            | {"gain": "points"},
+        ),
         "layers": dict.fromkeys(("source", "transfer", "centred"), "%"),
+        "variants": {"gain": "points"},
     }
 
     @property
