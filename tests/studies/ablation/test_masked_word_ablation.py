@@ -139,6 +139,16 @@ def test_of_models_that_know_nothing_nothing_is_told() -> None:
         assert result.answer.startswith("Nothing is sure")
 
 
+def test_of_texts_whose_words_the_tokenizer_does_not_know_nothing_is_told() -> None:
+    texts = [Example(str(i), "zebra zebra") for i in range(4)]
+    odd = Corpus("odd", texts, frozenset({Field.TEXT}))
+    result: Result = ask(MaskedWordAblation(resamples=100), encoder(model()), odd)
+    assert result.answer.startswith("Nothing is sure")
+    assert not result.evidence()
+    assert not result.drawings()
+    assert result.table("heads")["rise"].isna().all()
+
+
 def test_frequency_is_that_of_the_other_texts() -> None:
     found = by_frequency(np.array([1, 1, 1, 2]), np.array([0, 0, 1, 1]), 3, 4)
     # Of the others (1 and 2 in a vocabulary of four): 1 stands once, plus one, of two plus four.

@@ -23,6 +23,7 @@ from bertology.results.ranking import Ranking
 from bertology.results.result import Result
 from bertology.stats import mean_interval
 from bertology.stats.best_of_many import cross_fitted
+from bertology.stats.partial_means import PartialMeans, partial_means
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import gather, start_of
 from bertology.studies.designs.sweeps import every_head, every_layer
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.stats.partial_means import PartialMeans
 
 NATS = "nats"
 HEAD_COST = "loss of hidden words without one head, mean over heads"
@@ -110,6 +110,8 @@ class MaskedWordAblationResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """A grid of heads, and bars of layers."""
+        if not self.facts["examples"]:
+            return []
         heads, layers = self.measures()
         return [
             drawings.grid(heads, self.about, name="heads"),
@@ -216,9 +218,11 @@ class MaskedWordAblation(Resampled):
         heads, layers = self.means(of_heads), self.means(of_layers)
         there = np.isfinite(intact)
         frequent = by_frequency(seen["piece"], seen["of_text"], len(intact), seen.facts["pieces"])
-        known = mean_interval((frequent - intact)[there], self.level).counting("texts")
-        informed = known.low > 0
-        halves = np.array([np.nanmean(of_heads[:, half::2], axis=1) for half in (0, 1)])
+        known = None  # of texts without a word that the tokenizer knows
+        if there.sum() > 1:
+            known = mean_interval((frequent - intact)[there], self.level).counting("texts")
+        informed = known is not None and known.low > 0
+        halves = [partial_means(of_heads[:, half::2], among=1).value for half in (0, 1)]
         numbers = {
             HEAD_COST: of_heads.mean(axis=0),
             WORST_LAYER: cross_fitted(of_layers.T[:, None])[0][:, 0],
@@ -242,12 +246,12 @@ class MaskedWordAblation(Resampled):
             reasons={} if informed else {"": NOT_INFORMED},
             facts={
                 "examples": int(there.sum()),
-                "intact_loss": float(intact[there].mean()),
-                "known": known.value,
+                "intact_loss": float(intact[there].mean()) if there.any() else np.nan,
+                "known": np.nan if known is None else known.value,
                 "informed": int(informed),
             },
             arrays=xr.Dataset(
-                {"half_rises": (("half", "layer", "head"), halves.reshape(2, *shape))}
+                {"half_rises": (("half", "layer", "head"), np.reshape(halves, (2, *shape)))}
             ),
             compared=[
                 row_mean(title, rows, level=self.level, unit=NATS, counted="texts")

@@ -714,7 +714,7 @@ def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Resul
             raise ParameterError("results", name, must, f"{result.provenance.study}, {code}")
         of[code] = result
     alike: dict[str, Callable[[Result], object]] = {
-        "model": lambda r: r.provenance.model["fingerprint"],
+        "model": lambda r: (r.provenance.model_name, r.provenance.model.get("shape")),
         "items": lambda r: (r.provenance.corpus or {}).get("items"),
     }
     for what, told in alike.items():
@@ -724,6 +724,12 @@ def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Resul
                 hint="Languages are paired by their items: give results of one model over the same "
                 "number of parallel texts.",
             )
+    # With its head for words a model has another fingerprint than without.
+    prints: dict[str, set[str]] = {}
+    for about in (result.provenance.model for result in results):
+        prints.setdefault(str(about.get("head")), set()).add(str(about["fingerprint"]))
+    if any(len(of_head) > 1 for of_head in prints.values()):
+        raise DataError("The results are not all of the same model.")
     for study, of in found.items():
         asked = {str((r.provenance.study_version, r.provenance.parameters)) for r in of.values()}
         if len(asked) > 1:
