@@ -6,6 +6,8 @@ language at a time, as source and as target (the jackknife). A relation between 
 Spearman's correlation over the targets of each source, averaged over sources; how often as much
 comes by chance is told by giving languages the places of others in one matrix, in rows and columns
 alike (Mantel 1967). The partial relation takes out what others tell of both, in ranks.
+
+`shared_ranks` asks whether the same heads rank high in each language.
 """
 
 from __future__ import annotations
@@ -36,6 +38,44 @@ def over_languages(values: Floats, sources: Sequence[int], level: float) -> Esti
         return mean_interval(found, level).counting("languages") if len(found) > 1 else None
     used = [one for one in range(values.shape[1]) if there[:, one].any() or one in sources]
     return _jackknifed(lambda left: _mean(values, sources, left), used, level)
+
+
+def shared_ranks(
+    halves: Floats, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> tuple[Floats, Estimate | None]:
+    """Do the same heads rank high in each language? Correlations of all pairs, and their mean.
+
+    `halves` are values (languages, 2, layers, heads), each over one half of the items. One
+    language's first half is compared with another's second, and the other way round, so that no
+    item makes two languages alike; on the diagonal stands how well a language agrees with itself.
+    Heads are ranked among all and compared within their layer: that some layers matter more
+    makes no heads alike. The mean over pairs has the jackknife's interval over languages, and
+    shuffling the heads of each layer and language decides on which side of 0 it lies.
+    """
+    from scipy.stats import rankdata
+
+    n, _, layers, heads = halves.shape
+    ranks = rankdata(halves.reshape(n, 2, -1), axis=-1).reshape(halves.shape)
+    ranks = ranks - ranks.mean(axis=-1, keepdims=True)
+    sizes = np.sqrt((ranks**2).sum(axis=(2, 3), keepdims=True))
+    ranks = np.divide(ranks, sizes, out=np.zeros_like(ranks), where=sizes > 0)
+    flat = ranks.reshape(n, 2, -1)
+    crossed = flat[:, 0] @ flat[:, 1].T
+    found = (crossed + crossed.T) / 2
+    apart = np.where(np.eye(n, dtype=bool), np.nan, found)
+    estimate = over_languages(apart, range(n), level)
+    if estimate is None:
+        return found, None
+    rng, pairs, value = np.random.default_rng(seed), n * (n - 1), float(np.nanmean(apart))
+    own, as_much = float(np.trace(crossed)), 0
+    both = ranks.transpose(0, 2, 3, 1)  # (languages, layers, heads, halves)
+    for _ in range(resamples):
+        order = rng.random((n, layers, heads)).argsort(axis=-1)
+        sums = np.take_along_axis(both, order[..., None], axis=2).sum(axis=0).reshape(-1, 2)
+        as_much += abs(float(sums[:, 0] @ sums[:, 1]) - own) >= abs(value) * pairs - 1e-9
+    ends = replace(estimate, low=max(estimate.low, -1.0), high=min(estimate.high, 1.0))
+    tested = replace(ends, tested=(0.0, (as_much + 1) / (resamples + 1)))
+    return found, tested.at_level(level)
 
 
 def _mean(values: Floats, sources: Sequence[int], left: int | None) -> float:

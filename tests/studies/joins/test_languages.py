@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import planted_syntax as planted
 from bertology.data.map_labels import MAP_TYPES
@@ -16,6 +17,8 @@ from bertology.results.compared import compared_arrays, read_compared, row_mean
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats.kinds import correlation_by_exchange, over_items, over_things
+from bertology.stats.language_pairs import shared_ranks
+from bertology.studies.ablation.masked_word_ablation import HEAD_COST, LEAST_LAYER, WORST_LAYER
 from bertology.studies.attention.map_types import MAPS_NAMED
 from bertology.studies.attention.syntax_heads import SyntaxHeads
 from bertology.studies.attention.syntax_heads.found_links import ELSEWHERE, GAIN, OFFSET, SHARE
@@ -37,6 +40,7 @@ def made(
     tables: Mapping[str, pd.DataFrame] | None = None,
     **more: Any,
 ) -> Result:
+    arrays = more.pop("arrays", None)
     corpus = {"name": "pud", "fingerprint": code, "size": SENTENCES, "languages": [code], **more}
     about = Provenance(
         study, 1, {}, {"name": "m", "fingerprint": "m"}, {"items": "same", **corpus},
@@ -44,10 +48,33 @@ def made(
     )  # fmt: skip
     kept = []
     for title, values in rows.items():
-        unit = "words" if "offset of" in title else "%"
+        unit = "words" if "offset of" in title else "nats" if "loss" in title else "%"
         kept.append(row_mean(title, values, level=0.95, bounded=False, unit=unit))
-    arrays = compared_arrays([one for one in kept if one is not None])
-    return Result(about, dict(tables or {}), arrays)
+    numbers = compared_arrays([one for one in kept if one is not None])
+    return Result(about, dict(tables or {}), numbers if arrays is None else arrays.merge(numbers))
+
+
+def ablation(
+    code: str, rng: np.random.Generator, *, cost: float, shared: float = 1.0, informed: int = 1
+) -> Result:
+    """What hidden words lose without each of 4 x 6 heads; `shared` of that in every language."""
+    alike = np.random.default_rng(5).gamma(1.0, 0.1, (4, 6))
+    own = np.abs(rng.gamma(1.0, 0.1, (4, 6)))
+    truth = shared * alike + (1 - shared) * own
+    halves = truth + rng.normal(0, 0.02, (2, 4, 6))
+    heads = pd.DataFrame({"layer": np.repeat(range(4), 6), "head": list(range(6)) * 4})
+    layers = pd.DataFrame({"layer": range(4)})
+    for table, rise in ((heads, halves.mean(axis=0).ravel()), (layers, np.arange(4.0))):
+        table["rise"], table["rise_low"], table["rise_high"] = rise, rise - 0.1, rise + 0.1
+        table["sure"] = table["rise_low"] > 0
+    facts = {"intact_loss": 3.0, "known": 4.0 * informed, "informed": informed}
+    arrays = xr.Dataset({"half_rises": (("half", "layer", "head"), halves)}, attrs=facts)
+    rows = {
+        title: cost * times + rng.normal(0, 0.1, SENTENCES)
+        for title, times in ((HEAD_COST, 1), (WORST_LAYER, 20), (LEAST_LAYER, 0))
+    }
+    tables = {"heads": heads, "layers": layers}
+    return made("masked-word-ablation", code, rows if informed else {}, tables, arrays=arrays)
 
 
 def of_language(
@@ -88,6 +115,7 @@ def of_language(
         made("map-types", code, maps),
         made("token-classes", code, classes),
         made("syntax-heads", code, links, tables),
+        ablation(code, rng, cost=0.1 + less, shared=1.0 if follows else 0.0),
     ]
 
 
@@ -142,8 +170,22 @@ class TestResult(ResultConformance):
             "objects-are-found-at-other-offsets-where-verbs-stand-last": "holds",
             "heads-of-other-languages-follow-where-verbs-stand-last": "holds",
             "heads-gain-as-much-in-these-where-order-is-freer": "holds",
+            "hidden-words-miss-the-same-heads": "holds",
         }
         assert told == {name: claims[prefix + name] for name in told}
+
+    def test_what_hidden_words_lose_is_told_of_languages_and_kinds(self, result: Result) -> None:
+        found, table = result.evidence(), result.tables["ablation"].set_index("language")
+        assert found["verb_final_head_cost"].value == pytest.approx(0.2, abs=0.03)
+        assert found["verb_final_layer_cost"].value == pytest.approx(4, abs=0.3)
+        assert abs(found["freer_head_cost"].value) < 0.05
+        assert found["heads_shared"].low > 0.7
+        assert table.loc["ja", "layer_most"] == "layer 3"
+        assert table.loc["ja", "layer_least_rise"] == 0
+        assert table.loc["ja", "cost"] > 0
+        pairs = result.tables["shared_heads"].set_index(["language", "with"])["correlation"]
+        assert len(pairs) == 13**2  # all but Hindi
+        assert pairs["ja", "de"] == pytest.approx(pairs["de", "ja"])
 
     def test_pairing_by_sentence_is_used(self, result: Result) -> None:
         """What a sentence does to all languages cancels, so bounds are narrower than apart."""
@@ -162,6 +204,29 @@ class TestResult(ResultConformance):
         assert order.loc["ja", "side_entropy"] == pytest.approx(0.469, abs=1e-3)
 
 
+def test_heads_of_their_own_are_shared_no_more_often_than_promised() -> None:
+    """Layers that matter more make no heads alike; nor do languages that know nothing."""
+    rng, layers, sure, draws = np.random.default_rng(2), np.arange(4.0)[:, None], 0, 100
+    for _ in range(draws):
+        own = rng.gamma(1.0, 1.0, (5, 1, 4, 6)) + 5 * layers
+        _, found = shared_ranks(own + rng.normal(0, 0.2, (5, 2, 4, 6)), resamples=199)
+        assert found is not None
+        sure += found.low > 0 or found.high < 0
+    assert sure <= 0.05 * draws + 7  # three standard errors
+    alone = joined([ablation(c, rng, cost=0.1) for c in ("ja", "cs", "de", "en")])
+    assert alone.answer.startswith(
+        "What hidden words lose without each head has a rank correlation"
+    )
+    assert set(alone.figures()) == {"languages", "shared-heads"}
+    alone.figures()["languages"].draw()
+    blind = [ablation(c, rng, cost=0.1, informed=0) for c in ("ja", "cs", "de", "en")]
+    result = joined(blind)
+    assert "heads_shared" not in result.evidence()
+    name = "dark-secrets-languages.hidden-words-miss-the-same-heads"
+    assert claims_of(result)[name] == "not-applicable"
+    assert result.answer.startswith("Nothing is sure")
+
+
 def test_a_head_that_looks_at_an_offset_is_carried_nowhere() -> None:
     found = joined(results(follows=False))
     assert found.evidence()["verb_final_carried"].value < 0.02
@@ -171,8 +236,10 @@ def test_offsets_are_not_judged_where_heads_find_no_more_than_an_offset() -> Non
     given = []
     for result in results():
         rows = {c.title: c.rows for c in read_compared(result.arrays)}
-        if (title := GAIN.format("obj")) in rows and rows[title] is not None:
-            rows[title] = rows[title] - 0.35
+        if (title := GAIN.format("obj")) not in rows or rows[title] is None:
+            given.append(result)
+            continue
+        rows[title] = rows[title] - 0.35
         code = str((result.provenance.corpus or {})["languages"][0])
         kept = {title: row for title, row in rows.items() if row is not None}
         given.append(made(result.provenance.study, code, kept, result.tables))

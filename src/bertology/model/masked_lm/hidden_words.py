@@ -85,7 +85,8 @@ class HiddenWords:
         return torch.as_tensor(self.there, device=self.encoder.device)
 
     @cached_property
-    def _read_at(self) -> Tensor:
+    def read_at(self) -> Tensor:
+        """(B, K) where the hidden words are predicted."""
         if not self.encoder.family.causal:
             return self._places
         return torch.where(self._there, self._places - 1, 0)
@@ -95,7 +96,8 @@ class HiddenWords:
         return self.batch.inputs["input_ids"].gather(1, self._places)
 
     @cached_property
-    def _masked(self) -> Batch:
+    def masked(self) -> Batch:
+        """The batch as the model reads it."""
         if self.encoder.family.causal:
             return self.batch
         ids = self.batch.inputs["input_ids"].clone()
@@ -113,7 +115,7 @@ class HiddenWords:
     ) -> Predicted:
         """What is predicted under these changes; reducers see the same run."""
         _, logits = run_predicting(
-            self.encoder, self._masked, self._read_at, do=changes, reduce=reduce
+            self.encoder, self.masked, self.read_at, do=changes, reduce=reduce
         )
         return self._predicted(logits)
 
@@ -124,9 +126,9 @@ class HiddenWords:
         shares = CarriedShares(masks, [encoder.projection_weight(layer) for layer in layers])
         sites = {"layer.*.head.*.value": shares, pattern: shares}
         trace, logits = run_predicting(
-            encoder, self._masked, self._places, record=[pattern], reduce=sites, gradients=True
+            encoder, self.masked, self._places, record=[pattern], reduce=sites, gradients=True
         )
-        trace.backward(self._losses(logits).nansum())
+        trace.backward(self.losses(logits).nansum())
         slopes = [
             self._slopes(trace.gradient(f"layer.{layer}.head.*.pattern"), masks) for layer in layers
         ]
@@ -140,10 +142,11 @@ class HiddenWords:
         sums = torch.einsum("bhts,bt,bcs->bch", gradient.float().abs(), queries, keys)
         return sums / (queries.sum(-1)[:, None] * keys.sum(-1))[..., None]
 
-    def _losses(self, logits: Tensor) -> Tensor:
+    def losses(self, logits: Tensor) -> Tensor:
+        """(B,) of logits (B, K, V) at the places: the mean over a text's hidden words."""
         logs = torch.log_softmax(logits.float(), dim=-1).gather(-1, self._wanted[..., None])
         logs = logs[..., 0].masked_fill(~self._there, 0.0)
         return -logs.sum(-1) / self._there.sum(-1)
 
     def _predicted(self, logits: Tensor) -> Predicted:
-        return Predicted(self._losses(logits).cpu().numpy(), logits.argmax(-1).cpu().numpy())
+        return Predicted(self.losses(logits).cpu().numpy(), logits.argmax(-1).cpu().numpy())

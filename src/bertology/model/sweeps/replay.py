@@ -3,8 +3,8 @@
 Disabling a head in layer l changes nothing in the layers below. So the intact model runs once.
 Each variant starts in the lowest layer that it changes, where only its difference to the intact
 attention is projected. From there all variants go through the remaining layers together, in
-batches of equal length without padding. The last layer is computed only at the position that the
-model's head reads.
+batches of equal length without padding. The last layer is computed only at the position that a
+classifier reads; where hidden words are asked for, as a whole.
 
 Families that `post_norm` cannot take apart run each variant as a plain forward pass.
 """
@@ -30,6 +30,7 @@ from bertology.model.sweeps.post_norm import Disable, PostNormLayer, disabled_ou
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
+    from bertology.model.masked_lm.hidden_words import HiddenWords
 
 ABLATIONS = ("uniform", "zero", "mean")
 Heads = tuple[tuple[int, int], ...]
@@ -74,7 +75,8 @@ class Sweep:
         self.disable = Disable(method, means)
         for variant in variants:
             self._intervention(variant).sites(encoder)  # an error for heads that do not exist
-        can = Capability.FAST_REPLAY in encoder.capabilities and encoder.head == "classification"
+        can = Capability.FAST_REPLAY in encoder.capabilities
+        can = can and encoder.head in ("classification", "mlm")
         can = can and not encoder.standing  # lasting changes are made by `run` only
         self.fast = can if fast is None else fast and can
 
@@ -120,6 +122,16 @@ class Sweep:
         with torch.inference_mode(), sdpa_kernel(_BACKENDS):
             return self._replayed(batch) if self.fast else self._looped(batch)
 
+    def word_losses(self, words: HiddenWords) -> Tensor:
+        """Mean loss of each text's hidden words, in nats: (1 + V, B), the intact model first."""
+        changes = [(), *((self._intervention(variant),) for variant in self.variants)]
+        if not self.fast:
+            return torch.stack([torch.as_tensor(words.predict(*do).losses) for do in changes])
+        with torch.inference_mode(), sdpa_kernel(_BACKENDS), self.encoder.turn():
+            states = self._replayed(words.masked, words.read_at)
+            # One variant at a time: a row of the whole vocabulary for each hidden word is wide.
+            return torch.stack([words.losses(self._head(some)) for some in states]).cpu()
+
     # The plain way -------------------------------------------------------------------------------
 
     def _intervention(self, variant: Variant) -> Intervention:
@@ -136,7 +148,8 @@ class Sweep:
 
     # The fast way --------------------------------------------------------------------------------
 
-    def _replayed(self, batch: Batch) -> Tensor:
+    def _replayed(self, batch: Batch, at: Tensor | None = None) -> Tensor:
+        """The head's scores (1 + V, B, C); with places `at` (B, K) the states (1 + V, B, K, M)."""
         encoder = self.encoder
         with encoder.turn():
             x = self._embeddings(batch)  # (B, T, M) the intact stream
@@ -155,9 +168,10 @@ class Sweep:
                 starting = [i for i in order[started:] if self.variants[i].first_layer == index]
                 x = self._branch(layer, index, x, mask, starting, active[started * size :])
                 started += len(starting)
-            hidden = self._read(x, active[: started * size], mask, order, started)
-            logits = self._head(hidden)  # ((1 + V) · B, C)
-        scores = logits.view(1 + len(order), size, -1)
+            hidden = self._read(x, active[: started * size], mask, order, started, at)
+            if at is None:
+                hidden = self._head(hidden)  # ((1 + V) · B, C)
+        scores = hidden.view(1 + len(order), size, *hidden.shape[1:])
         undo = torch.empty(len(order), dtype=torch.long)
         undo[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
         return torch.cat([scores[:1], scores[1:][undo.to(scores.device)]])
@@ -187,9 +201,13 @@ class Sweep:
         return layer.finish(intact)
 
     def _read(
-        self, x: Tensor, active: Tensor, mask: Tensor | None, order: Sequence[int], started: int
-    ) -> Tensor:
-        """The last layer where the head reads it: intact, then the variants: ((1 + V) · B, M)."""
+        self, x: Tensor, active: Tensor, mask: Tensor | None, order: Sequence[int], started: int,
+        places: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """The last layer where the head reads it: intact, then the variants: ((1 + V) · B, M).
+
+        At `places` (B, K) of each text: ((1 + V) · B, K, M).
+        """
         last = self.encoder.shape.layers - 1
         layer, size = self._layers[last], len(x)
         found = []
@@ -197,7 +215,13 @@ class Sweep:
         parts = [(x, [], 1), (active, self._edits(order[:started], last, size), started)]
         parts.append((x.repeat(waiting, 1, 1), self._edits(order[started:], last, size), waiting))
         for stream, edits, times in parts:
-            if times:
+            if times and places is not None:
+                disabled = partial(disabled_output, disable=self.disable, layer=last)
+                layer.pass_through(stream, _repeat(mask, times), edits, disabled)
+                where = places.repeat(times, 1)
+                rows = torch.arange(len(stream), device=x.device)[:, None]
+                found.append(stream[rows, where])
+            elif times:
                 at = torch.zeros(len(stream), dtype=torch.long, device=x.device)
                 found.append(
                     layer.read(stream, at, _repeat(mask, times), edits, self.disable, last)
@@ -225,9 +249,9 @@ class Sweep:
         )
 
     def _head(self, hidden: Tensor) -> Tensor:
-        """The model's own head on the position that was read."""
+        """The model's own head on the position (N, M), or positions (N, K, M), that were read."""
         base: Any = self.encoder.base
-        stream = hidden[:, None]  # (N, 1, M)
+        stream = hidden if hidden.dim() == 3 else hidden[:, None]  # (N, K, M)
         pooler = getattr(base, "pooler", None)
         if self.encoder.family.model_type == "albert" and pooler is not None:
             pooled = base.pooler_activation(pooler(hidden))
@@ -235,7 +259,7 @@ class Sweep:
             pooled = None if pooler is None else pooler(stream)
         known = BaseModelOutputWithPooling(last_hidden_state=stream, pooler_output=pooled)
         with standing_in(base, {"forward": lambda *args, **kwargs: known}):
-            ids = torch.zeros(len(hidden), 1, dtype=torch.long, device=hidden.device)
+            ids = torch.zeros(*stream.shape[:2], dtype=torch.long, device=hidden.device)
             logits: Tensor = self.encoder.model(input_ids=ids).logits
         return logits
 

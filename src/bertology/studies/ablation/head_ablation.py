@@ -31,6 +31,8 @@ from bertology.studies.designs.sweeps import (
     HeadSweep,
     SweepResult,
     class_order,
+    every_head,
+    every_layer,
 )
 from bertology.studies.study import Context
 
@@ -246,13 +248,10 @@ class HeadAblation(HeadSweep):
 
     def variants(self, shape: Shape) -> Iterator[Disabled]:
         """Every head, every layer, and the sets that were asked for."""
-        layers, heads = range(shape.layers), range(shape.heads)
         if self.heads:
-            for i in layers:
-                yield from (Disabled(f"{i}.{h}", ((i, h),), "heads") for h in heads)
+            yield from every_head(shape)
         if self.layers:
-            for i in layers:
-                yield Disabled(f"{i}.*", tuple((i, h) for h in heads), "layers")
+            yield from every_layer(shape)
         for text in self.sets:
             yield Disabled(text, _parse_set(text), "sets")
 

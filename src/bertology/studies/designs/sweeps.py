@@ -62,6 +62,18 @@ class Disabled:
     table: str
 
 
+def every_head(shape: Shape) -> Iterator[Disabled]:
+    """Each head alone, layer by layer."""
+    for i in range(shape.layers):
+        yield from (Disabled(f"{i}.{h}", ((i, h),), "heads") for h in range(shape.heads))
+
+
+def every_layer(shape: Shape) -> Iterator[Disabled]:
+    """All heads of each layer."""
+    for i in range(shape.layers):
+        yield Disabled(f"{i}.*", tuple((i, h) for h in range(shape.heads)), "layers")
+
+
 @dataclass(frozen=True)
 class Answers:
     """What the intact model and each variant answered: a small number for each example."""

@@ -15,14 +15,22 @@ from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots, scatter_with_rank
-from bertology.results.answers import NOTHING_SURE, listed, points
+from bertology.report.figures.named_grid import named_grid
+from bertology.results.answers import NOTHING_SURE, head_name, listed, plain, points
 from bertology.results.compared import read_compared
 from bertology.results.drawing import Drawing
 from bertology.results.hundredths import rows_in_hundredths
 from bertology.results.result import Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.kinds import correlation_by_exchange, over_items, over_things
+from bertology.stats.language_pairs import shared_ranks
 from bertology.stats.multiplicity import holm
+from bertology.studies.ablation.masked_word_ablation import (
+    HEAD_COST,
+    LEAST_LAYER,
+    NATS,
+    WORST_LAYER,
+)
 from bertology.studies.attention.map_types import MAPS_NAMED
 from bertology.studies.attention.syntax_heads.found_links import ELSEWHERE, GAIN, OFFSET, SHARE
 from bertology.studies.attention.syntax_heads.link_counts import FEWEST
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TYPES, CLASSES, LINKS = "map-types", "token-classes", "syntax-heads"
+ABLATION = "masked-word-ablation"
 VERB_FINAL, FREER, OTHER = "verb-final", "freer order", "other"
 _KINDS = (VERB_FINAL, FREER, OTHER)
 _DIAGONAL = [MAPS_NAMED.format(name) for name in MAP_TYPES if "diagonal" in name]
@@ -68,8 +77,13 @@ NUMBERS = {
     "object_offset": Number(LINKS, "offset of objects found", [OFFSET], "obj", "words"),
     "subject_gain": Number(LINKS, "subjects found, beyond the best offset", [GAIN], "nsubj"),
     "subject_offset": Number(LINKS, "offset of subjects found", [OFFSET], "nsubj", "words"),
+    "head_cost": Number(ABLATION, "loss without one head", [HEAD_COST], unit=NATS),
+    "layer_cost": Number(ABLATION, "loss without the layer missed most", [WORST_LAYER], unit=NATS),
+    "least_layer_cost": Number(
+        ABLATION, "loss without the layer missed least", [LEAST_LAYER], unit=NATS
+    ),
 }
-_SHOWN = ("diagonal", "heterogeneous", "to_sep", "found", "gain", "elsewhere")
+_SHOWN = ("diagonal", "heterogeneous", "to_sep", "found", "gain", "elsewhere", "head_cost")
 _WITH_ORDER = ("diagonal", "gain", "elsewhere")
 _PANELS = 6  # relations with a panel: those that stand most differently
 _SET_AGAINST = "the best fixed offset in these languages"
@@ -80,8 +94,9 @@ _CONTRASTS = (
     "and panels together; they are about these languages. Right of the dashed line: more."
 )
 _LANGUAGES = (
-    "One row for each language, by kind; a panel for each number, in per cent. Shares of maps and "
-    "of attention are of all heads; links are means over the relations that all languages have. "
+    "One row for each language, by kind; a panel for each number. Shares of maps and of attention "
+    "are of all heads; links are means over the relations that all languages have; the loss of "
+    "hidden words is what it rises by, mean over heads. "
     "Bars are intervals over sentences, of each language alone."
 )
 _RELATIONS = (
@@ -96,6 +111,12 @@ _ORDER = (
     "beyond the best fixed offset, in per cent. If freer order asks more of heads, dots rise to "
     "the right."
 )
+_SHARED = (
+    "One cell for each pair of languages: how far the heads that hidden words miss most in one are "
+    "those that they miss most in the other, as a rank correlation of heads within their layers, "
+    "times a hundred. The two are taken over different sentences; on the diagonal a language is "
+    "compared with itself, which is as much as could be expected of others."
+)
 
 
 class LanguagesResult(Result):
@@ -106,8 +127,9 @@ class LanguagesResult(Result):
     languages: of languages of that kind). `languages`: each number of each language. `order`:
     texts, pieces, unknown pieces, and how free the order is. `relations`: of each relation and
     language the offset that most links have, where links are found, and what the head that is best
-    in languages of other kinds finds here (`carried_`). `left_out`: languages that the
-    tokenizer does not know, and why.
+    in languages of other kinds finds here (`carried_`). `ablation`: of each language, what hidden
+    words lose without heads and layers. `shared_heads`: of each pair of languages whether they lose
+    by the same heads. `left_out`: languages that the tokenizer does not know, and why.
     """
 
     lead: ClassVar[int] = 4
@@ -139,9 +161,14 @@ class LanguagesResult(Result):
             ]
             if parts:
                 told.append(f"{where} differ by {listed(parts)}")
-        if not told:
-            return f"{NOTHING_SURE}: {self.reasons().get('', 'no kinds could be compared')}."
-        return f"From the other languages, {'; '.join(told)} (these languages only)."
+        if told:
+            return f"From the other languages, {'; '.join(told)} (these languages only)."
+        if (shared := found.get("heads_shared")) is not None:
+            return (
+                "What hidden words lose without each head has a rank correlation of "
+                f"{plain(shared, '.2f')} between two languages."
+            )
+        return f"{NOTHING_SURE}: {self.reasons().get('', 'no kinds could be compared')}."
 
     def headline(self) -> str:
         """Which languages there are of each kind."""
@@ -154,13 +181,15 @@ class LanguagesResult(Result):
         """Kinds of languages, every language, where links are found, and the order of words."""
         known = set(self.tables["languages"]["number"])
         found = []
-        if "contrasts" in self.tables:
+        if "contrasts" in self.tables and (self.tables["contrasts"]["unit"] == "%").any():
             found.append(Drawing("contrasts", self._draw_contrasts, _CONTRASTS))
         found.append(Drawing("languages", self._draw_languages, _LANGUAGES))
         if "relations" in self.tables:
             found.append(Drawing("relations", self._draw_relations, _RELATIONS))
         if "gain" in known:
             found.append(Drawing("order", self._draw_order, _ORDER))
+        if "shared_heads" in self.tables:
+            found.append(Drawing("shared-heads", self._draw_shared, _SHARED))
         return found
 
     def _draw_contrasts(self) -> Figure:
@@ -183,7 +212,9 @@ class LanguagesResult(Result):
         panels = []
         for key in (key for key in _SHOWN if key in set(table["number"])):
             rows = table[table["number"] == key].set_index("language").reindex(order["language"])
-            panels.append(Dots.of_columns(f"{NUMBERS[key].label} (%)", rows, "value"))
+            label, unit = NUMBERS[key].label, NUMBERS[key].unit
+            scale = 100.0 if unit == "%" else 1.0
+            panels.append(Dots.of_columns(f"{label} ({unit})", rows, "value", scale=scale))
         return interval_dots(
             panels, self._rows(order), title=f"Heads in {len(order)} languages\n{self.about}"
         )
@@ -220,13 +251,26 @@ class LanguagesResult(Result):
             rank=self.evidence().get("order_gain"),
         )  # fmt: skip
 
+    def _draw_shared(self) -> Figure:
+        table, names = self.tables["shared_heads"], self.tables["order"].set_index("language")
+        codes = [code for code in names.index if code in set(table["language"])]
+        pairs = table.set_index(["language", "with"])["correlation"]
+        titles = [str(names["name"][code]) for code in codes]
+        return named_grid(
+            100 * pairs.to_numpy(float).reshape(len(codes), len(codes)),
+            rows=titles, columns=titles, center=0.0,
+            title=f"Heads that hidden words miss\n{self.about}", label="rank correlation × 100",
+            note="Of heads within their layers, over different sentences.",
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Languages(ResampledJoin):
     """Do heads behave otherwise in languages that are verb-final, or have a freer order of words?
 
-    Combines results of `map-types`, `token-classes` and `syntax-heads` (of named relations) of one
-    model over the same items in several languages, one language in each result.
+    Combines results of `map-types`, `token-classes`, `syntax-heads` (of named relations) and
+    `masked-word-ablation` of one model over the same items in several languages, one language in
+    each result.
 
     Method: of every language shares of maps, of attention, and of links that the best heads find,
     sentence by sentence. Languages of a kind less the others are told twice. Of these languages:
@@ -241,8 +285,12 @@ class Languages(ResampledJoin):
     relations. Links are of the relations that all languages have. `carried`: the head that finds
     most links of a relation in languages of other kinds, and what it finds here beyond the offset
     that most links have there, and from other words; whichever is less. A head that only looks so
-    many words away gains nothing here. Languages that the tokenizer does not know are left out: of
-    too many unknown pieces, or whose texts take many more pieces than their translations.
+    many words away gains nothing here. `heads_shared`: whether hidden words miss the same heads in
+    all languages of which the model knows something: the rank correlation of heads within their
+    layers, over sentences that two languages do not share, mean over pairs. Its interval is over
+    languages; shuffling the heads of each layer decides on which side of 0 it lies. Languages that
+    the tokenizer does not know are left out: of too many unknown pieces, or whose texts take many
+    more pieces than their translations.
 
     Source: the question that the conclusion of Revealing the Dark Secrets of BERT (EMNLP 2019)
     leaves open. Limits: one model, and its share of text of each language. Where words are cut into
@@ -251,9 +299,9 @@ class Languages(ResampledJoin):
     alike. Map types are as a network names them, whose mistakes may differ by language.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # what hidden words lose without heads
     result_type: ClassVar[type[Result]] = LanguagesResult
-    sources: ClassVar[tuple[str, ...]] = (TYPES, CLASSES, LINKS)
+    sources: ClassVar[tuple[str, ...]] = (TYPES, CLASSES, LINKS, ABLATION)
     over: ClassVar[str] = "languages"
     made_by: ClassVar[str] = (
         "`bertology reproduce dark-secrets --languages all` makes it, and `bertology join` of "
@@ -303,6 +351,13 @@ class Languages(ResampledJoin):
             tables["relations"] = self._relations(codes, links, rows)
             evidence |= self._carried(tables["relations"])
             evidence |= self._with_order(order, tables["languages"])
+        if ABLATION in kept:
+            of_codes = {code: kept[ABLATION][code] for code in codes if code in kept[ABLATION]}
+            tables["ablation"] = self._ablation(of_codes)
+            shared, alike = self._shared_heads(of_codes)
+            evidence |= {"heads_shared": alike}
+            if len(shared):
+                tables["shared_heads"] = shared
         if gone:
             tables["left_out"] = pd.DataFrame(
                 [(code, language(code).name, why) for code, why in gone.items()],
@@ -312,7 +367,8 @@ class Languages(ResampledJoin):
         return self.result(
             self.provenance(name, results[0], identities),
             {n: tables[n] for n in
-             ("contrasts", "languages", "order", "relations", "left_out") if n in tables},
+             ("contrasts", "languages", "order", "relations", "ablation", "shared_heads",
+              "left_out") if n in tables},
             evidence=evidence,
             reasons={
                 "": "not judged: too few languages of this kind, or no results of this study"
@@ -480,6 +536,49 @@ class Languages(ResampledJoin):
                 )  # fmt: skip
         return pd.DataFrame(found)
 
+    def _ablation(self, results: Mapping[str, Result]) -> pd.DataFrame:
+        """What hidden words of each language lose without heads, and without layers."""
+        import pandas as pd
+
+        found = []
+        for code, result in results.items():
+            heads, layers = result.tables["heads"], result.tables["layers"]
+            row: dict[str, object] = {
+                "language": code, "kind": self.kind(code), "loss": result.facts["intact_loss"],
+                "known": result.facts["known"], "informed": bool(result.facts["informed"]),
+                "heads": len(heads), "cost": int((heads["sure"] & (heads["rise"] > 0)).sum()),
+                "help": int((heads["sure"] & (heads["rise"] < 0)).sum()),
+            }  # fmt: skip
+            for name, table, at in (
+                ("head_most", heads, heads["rise"].argmax()),
+                ("layer_most", layers, layers["rise"].argmax()),
+                ("layer_least", layers, layers["rise"].argmin()),
+            ):
+                one = table.iloc[int(at)]
+                bounds = {f"{name}_rise{end}": one[f"rise{end}"] for end in ("", "_low", "_high")}
+                row |= {name: head_name(one), **bounds}
+            found.append(row)
+        return pd.DataFrame(found)
+
+    def _shared_heads(self, results: Mapping[str, Result]) -> tuple[pd.DataFrame, Estimate | None]:
+        """Whether hidden words miss the same heads, in languages of which the model knows some."""
+        import pandas as pd
+
+        codes = [code for code, result in results.items() if result.facts["informed"]]
+        columns = ["language", "with", "correlation"]
+        if len(codes) < 2:
+            return pd.DataFrame(columns=columns), None
+        halves = np.stack([results[code].arrays["half_rises"].to_numpy() for code in codes])
+        pairs, alike = shared_ranks(
+            halves, level=self.level, resamples=self.resamples, seed=self.seed
+        )
+        rows = [
+            (one, other, pairs[i, j])
+            for i, one in enumerate(codes)
+            for j, other in enumerate(codes)
+        ]
+        return pd.DataFrame(rows, columns=columns), alike
+
     # What claims are judged on -------------------------------------------------------------------
 
     def _carried(self, relations: pd.DataFrame) -> Iterator[tuple[str, Estimate]]:
@@ -615,7 +714,7 @@ def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Resul
             raise ParameterError("results", name, must, f"{result.provenance.study}, {code}")
         of[code] = result
     alike: dict[str, Callable[[Result], object]] = {
-        "model": lambda r: r.provenance.model["fingerprint"],
+        "model": lambda r: (r.provenance.model_name, r.provenance.model.get("shape")),
         "items": lambda r: (r.provenance.corpus or {}).get("items"),
     }
     for what, told in alike.items():
@@ -625,6 +724,12 @@ def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Resul
                 hint="Languages are paired by their items: give results of one model over the same "
                 "number of parallel texts.",
             )
+    # With its head for words a model has another fingerprint than without.
+    prints: dict[str, set[str]] = {}
+    for about in (result.provenance.model for result in results):
+        prints.setdefault(str(about.get("head")), set()).add(str(about["fingerprint"]))
+    if any(len(of_head) > 1 for of_head in prints.values()):
+        raise DataError("The results are not all of the same model.")
     for study, of in found.items():
         asked = {str((r.provenance.study_version, r.provenance.parameters)) for r in of.values()}
         if len(asked) > 1:
