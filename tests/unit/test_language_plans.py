@@ -43,7 +43,7 @@ def plan(languages: tuple[str, ...] = (), over: str = "parallel", step: str = ST
 def test_a_study_is_run_over_each_language() -> None:
     de, ja, joined = plan().steps
     assert isinstance(de, RunStudy)
-    assert (de.key, de.data.language, de.data.title) == ("map-types@pud:de", "de", "German")
+    assert (de.key, de.data.languages, de.data.title) == ("map-types@pud:de", "de", "German")
     assert (de.data.limit, de.parameters) == (50, {"seed": 3})
     assert ja.key == "map-types@pud:ja"
     assert isinstance(joined, Combine)
