@@ -284,7 +284,7 @@ def test_senses_are_of_their_words(load: Load) -> None:
 def test_every_entry_is_tried() -> None:
     read = {name for name, entry in catalog.entries().items() if entry.reader != "grammar"}
     ours = {name for name in read if not name.startswith("twisters")}  # a test's own plugin
-    of_treebanks = {"pud"}  # in test_treebanks.py
+    of_treebanks = {"pud", "ud-agreement"}  # in test_treebanks.py, test_agreement_pairs.py
     assert ours - NOT_HERE - of_treebanks == {name for name, *_ in COUNTS}
 
 

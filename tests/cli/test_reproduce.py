@@ -118,7 +118,9 @@ def test_a_survey_is_a_page_without_any_data(
     monkeypatch.setattr(malformed_input, "_LEARNT", 40)
     # Nor do how many copies with shuffled weights there are, and how a picture is laid out.
     for study in map(STUDIES.get, STUDIES):
-        if hasattr(study, "copies") and "copies" not in {f.name for f in fields(study)}:
+        if isinstance(getattr(study, "copies", None), int) and "copies" not in {
+            f.name for f in fields(study)
+        }:
             monkeypatch.setattr(study, "copies", min(study.copies, 2))
     monkeypatch.setattr(affordances, "_COPIES", 1)
     monkeypatch.setattr(sense_planes, "_FEW", 1000)
@@ -167,7 +169,7 @@ def test_the_plan_is_shown_and_nothing_is_done(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("dark-secret",), "Did you mean 'dark-secrets'?"),
+        (("dark-secret",), "Did you mean 'dark-secrets' or"),
         (("dark-secrets", "--tasks", "mrpx"), "Did you mean 'mrpc'?"),
         (("dark-secrets", "--tasks", "grammar"), "has no classification"),
         (("dark-secrets", "--model", "no/such/folder"), "no/such/folder"),

@@ -167,10 +167,11 @@ def test_stages_before_the_training_are_shown(data: Path) -> None:
         # The model is called encoder; None says that no split of data at hand is asked for.
         (bt.run, RunOptions, {"model", "split"}),
         # What says how data are read is passed on; a file is what one writes oneself.
-        (bt.finetune, FinetuneOptions, {"columns", "labels", "root"}),
-        (bt.compress, CompressOptions, {"columns", "labels", "root"}),
-        (bt.prune, PruneOptions, {"columns", "labels", "root"}),
-        (bt.score, ScoreOptions, {"columns", "labels", "root", "split", "limit", "json"}),
+        (bt.finetune, FinetuneOptions, {"columns", "labels", "root", "languages"}),
+        (bt.compress, CompressOptions, {"columns", "labels", "root", "languages"}),
+        (bt.prune, PruneOptions, {"columns", "labels", "root", "languages"}),
+        (bt.score, ScoreOptions,
+         {"columns", "labels", "root", "languages", "split", "limit", "json"}),
     ],
 )  # fmt: skip
 def test_every_option_is_a_keyword(function: Any, options: Any, left_out: set[str]) -> None:

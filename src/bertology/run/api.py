@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ def run(
     task: str | Path | Corpus | None = None,
     corpus: Data | None = None,
     columns: Mapping[str, str] | None = None,
+    languages: Sequence[str] = (),
     labels: Mapping[str, str] | None = None,
     limit: int | None = None,
     split: str | None = None,
@@ -63,6 +64,7 @@ def run(
             pairs of texts. Give at most one of the two.
         columns: For your own file: which column holds which field, as
             `{"text": "review", "label": "stars"}`.
+        languages: Of data in several languages, those to read, by their codes: `["de", "fr"]`.
         labels: What the model calls the labels of the data, where the two differ:
             `{"good": "positive", "poor": "negative"}`. The result says how they were matched.
         limit: So many examples, drawn at random; all if not given.
@@ -97,7 +99,10 @@ def run(
     if task is not None and corpus is not None:
         raise ParameterError("corpus", "run", "be left out when 'task' is given", corpus)
     data = task if corpus is None else corpus
-    asked = {"limit": limit, "split": split, "root": root, "labels": labels, "columns": columns}
+    asked: dict[str, object] = {
+        "limit": limit, "split": split, "root": root, "labels": labels, "columns": columns,
+        "languages": languages or None,
+    }  # fmt: skip
     chosen = None
     if data is not None:
         chosen = _chosen(

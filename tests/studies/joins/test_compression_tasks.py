@@ -80,7 +80,7 @@ def test_too_few_tasks_are_not_judged() -> None:
     [
         ({"model": {"fingerprint": "g", "name": "m2"}}, "2 models, m and m2"),
         ({"corpus": {"name": "one"}}, "of the same task: one and one"),
-        ({"study_version": 2}, r"the study's version = 4 \(one\) and 2 \(other\)"),
+        ({"study_version": 2}, r"the study's version = 5 \(one\) and 2 \(other\)"),
         ({"parameters": {"epochs": 5}}, r"epochs = 3 \(one\) and 5 \(other\)"),
         ({"parameters": {"batch_size": 16}}, "batch_size = 32"),
         ({"parameters": {"learning_rate": 1e-5}}, "learning_rate = None"),
