@@ -93,7 +93,14 @@ def test_a_page_that_is_stopped_and_resumed(
     assert f"To make that page again: {record['command']}" in call(*given)[1]
 
 
-# The Primer has 48 steps, which take more than half a minute.
+# Of texts in several languages, which do not come along; the first holds more sentences out.
+IN_LANGUAGES = {
+    "multilingual-ingredients", "tokenization", "language-space", "word-alignment", "zero-shot-transfer",
+    "multilingual-agreement", "structural-probe-transfer",
+}  # fmt: skip
+
+
+# The Primer has 55 steps, which take more than half a minute.
 @pytest.mark.parametrize("paper", ["nuggets", pytest.param("primer", marks=pytest.mark.slow)])
 def test_a_survey_is_a_page_without_any_data(
     paper: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,13 +142,15 @@ def test_a_survey_is_a_page_without_any_data(
     assert not record["missing"]
     # This model kept no training steps, and learns nothing from 16 examples: what would survive?
     # Twelve pairs are too few to ask about heuristics.
-    lacking = {"heuristics", "super-survivors", "training-steps"} if paper == "nuggets" else set()
+    nuggets = {"heuristics", "super-survivors", "training-steps"}
+    lacking = nuggets if paper == "nuggets" else IN_LANGUAGES
     assert {key.partition("@")[0] for key in record["not_run"]} == lacking, said
     unrun = {c["id"] for c in record["claims"] if c["overall"] == "not run"}
     # A page is about one model, so that nothing can be said of sizes.
-    missed = ("heuristics", "model-sizes", "super-survivors")
+    missed = {"heuristics", "model-sizes", "super-survivors"} if lacking == nuggets else lacking
     told = {c.id for c in load_claims() if c.study in missed}
-    assert unrun == (told | {"nuggets-outliers.outliers-emerge-early"} if lacking else set())
+    early = {"nuggets-outliers.outliers-emerge-early"} if lacking == nuggets else set()
+    assert unrun == told | early
     # A random model follows no relation, has no outliers, and nothing could go: no figures of them.
     absent = ("head-profile", "relation-heads", "outlier-dimensions", "subnetwork-overlap")
     absent += ("word-senses",)  # so few texts have too few occurrences of a sense for clusters
