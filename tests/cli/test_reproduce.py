@@ -95,8 +95,8 @@ def test_a_page_that_is_stopped_and_resumed(
 
 # Of texts in several languages, which do not come along; the first holds more sentences out.
 IN_LANGUAGES = {
-    "multilingual-ingredients", "tokenization", "language-space", "word-alignment", "zero-shot-transfer",
-    "multilingual-agreement", "structural-probe-transfer",
+    "multilingual-ingredients", "tokenization", "language-space", "word-alignment",
+    "zero-shot-transfer", "multilingual-agreement", "structural-probe-transfer",
 }  # fmt: skip
 
 
